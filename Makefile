@@ -1,0 +1,217 @@
+# gdn: see `make help`.
+VERSION = 0.1.0
+SONAME  = libgdn.so.0
+
+BUILD  ?= $(if $(DEBUG),build/debug,build)
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+FUZZ_SECONDS ?= 30
+CROSS_CC ?= aarch64-linux-gnu-gcc
+EMULATOR ?= qemu-aarch64
+Q        = $(if $(V),,@)
+SAY      = @$(if $(V),:,echo)
+
+OPT      = $(if $(DEBUG),-O1,-O2)
+OPT_FAST = $(if $(DEBUG),-O1,-O3)
+WARN     = -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes \
+           $(if $(WERROR),-Werror)
+SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+
+# The numbers are part of the contract: no contraction, nothing of -ffast-math.  All objects are position independent, so
+# that one set serves both libraries; without semantic interposition that costs nothing inside the library.
+FLAGS  = -std=c11 -D_GNU_SOURCE -g -fPIC -fno-semantic-interposition -ffp-contract=off -fno-math-errno -pthread \
+         $(WARN) $(SANFLAGS) $(if $(DEBUG),-DGDN_DEBUG) -Isrc -Iinclude -MMD -MP
+LDLIBS = -lm -pthread
+
+MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
+ISA_DIR := $(if $(filter x86_64%,$(MACHINE)),x86)$(if $(filter aarch64%,$(MACHINE)),arm)
+FOREIGN := $(if $(filter x86,$(ISA_DIR)),,%_avx2.o %_avx512.o) $(if $(filter arm,$(ISA_DIR)),,%_neon.o)
+
+# ---- what there is -------------------------------------------------------------------------------------------------
+
+objects = $(filter-out $(FOREIGN),$(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1))))
+program = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
+
+HEADERS  := $(wildcard include/gdn/*.h)
+LIB_OBJ  := $(call objects,src/base/*.c src/kernel/*.c src/kernel/ref/*.c $(if $(ISA_DIR),src/kernel/$(ISA_DIR)/*.c) \
+                           src/device/*.c src/state/*.c src/model/*.c)
+CLI_OBJ  := $(call objects,src/cli/*.c)
+LIB      := $(BUILD)/libgdn.a
+SHARED   := $(BUILD)/libgdn.so.$(VERSION)
+CLI      := $(if $(CLI_OBJ),$(BUILD)/gdn)
+EXAMPLES := $(call program,examples/*.c)
+
+# A test_*.c is a cmocka program; tests/kernel is one program; each fuzz target is replayed over its corpus.
+# STANDIN=1 builds with tests/standin for cmocka.
+FAULTS     := $(call program,tests/fault/test_*.c)
+GOLDENS    := $(call program,tests/golden/test_*.c)
+CMOCKAS    := $(call program,tests/unit/test_*.c) $(GOLDENS) $(call program,tests/law/test_*.c) $(FAULTS)
+KERNEL_OBJ := $(call objects,tests/kernel/*.c)
+KERNELS    := $(if $(KERNEL_OBJ),$(BUILD)/tests/check_kernels)
+FUZZ       := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+REPLAYS    := $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
+FUZZERS    := $(FUZZ:%=$(BUILD)/tests/fuzz/fuzz_%)
+SCRIPTS    := $(wildcard tests/cli/*.sh)
+HELP_OBJ   := $(call objects,tests/support/*.c tests/oracle/*.c $(if $(STANDIN),tests/standin/*.c))
+CMOCKA     := $(if $(STANDIN),,-lcmocka)
+TEST_LIB   := $(if $(HELP_OBJ),$(BUILD)/tests/libtests.a)
+
+.PHONY: all lib tests test run-tests check bench run install clean help asan ubsan tsan msan run-msan fuzz run-fuzz FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: lib $(CLI) $(EXAMPLES)
+lib: $(LIB) $(BUILD)/libgdn.so
+tests: $(CMOCKAS) $(KERNELS) $(REPLAYS)
+
+# ---- compile -------------------------------------------------------------------------------------------------------
+
+# The folder and the name of a file say how it is compiled; nothing else does.
+AVX2   = -mavx2 -mfma -mf16c
+AVX512 = $(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512
+$(BUILD)/src/kernel/%: private OPT = $(OPT_FAST)
+$(BUILD)/%/avx2.o $(BUILD)/%_avx2.o: private ISA = $(AVX2)
+$(BUILD)/%/avx512.o $(BUILD)/%_avx512.o: private ISA = $(AVX512)
+$(BUILD)/tests/%: private ISA = -Itests $(if $(STANDIN),-Itests/standin)
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(SAY) "compile $<"
+	$(Q)$(CC) $(FLAGS) $(OPT) $(ISA) $(CFLAGS) -c $< -o $@
+
+# Other flags, other objects: this file changes when they do.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(FLAGS) $(OPT) $(OPT_FAST) $(CFLAGS) $(LDFLAGS)' >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# ---- link ----------------------------------------------------------------------------------------------------------
+
+LINK = $(Q)mkdir -p $(@D) && echo "link $@" && $(CC) $(SANFLAGS) $(LDFLAGS)
+
+$(LIB): $(LIB_OBJ)
+$(BUILD)/tests/libtests.a: $(HELP_OBJ)
+$(LIB) $(BUILD)/tests/libtests.a:
+	$(SAY) "archive $@"
+	@mkdir -p $(@D) && rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+# The shared library exports what the public headers declare, and no more.
+$(BUILD)/gdn.map: $(HEADERS) tools/exports.sh
+	@mkdir -p $(@D)
+	$(Q)sh tools/exports.sh --map $(HEADERS) >$@
+$(SHARED): $(LIB_OBJ) $(BUILD)/gdn.map
+	$(LINK) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(BUILD)/gdn.map -o $@ $(LIB_OBJ) $(LDLIBS)
+$(BUILD)/libgdn.so: $(SHARED)
+	@ln -sf $(notdir $(SHARED)) $(BUILD)/$(SONAME) && ln -sf $(SONAME) $@
+
+$(BUILD)/gdn: $(CLI_OBJ) $(LIB)
+	$(LINK) -o $@ $^ $(LDLIBS)
+$(EXAMPLES): $(BUILD)/%: $(BUILD)/%.o $(LIB)
+	$(LINK) -o $@ $^ $(LDLIBS)
+
+# A test in tests/fault defines __wrap_malloc and the rest, and so decides which allocation fails.
+WRAPPED = malloc calloc aligned_alloc posix_memalign free pthread_create
+$(FAULTS): private LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
+$(CMOCKAS): $(BUILD)/%: $(BUILD)/%.o $(TEST_LIB) $(LIB)
+	$(LINK) -o $@ $^ $(CMOCKA) $(LDLIBS)
+$(BUILD)/tests/check_kernels: $(KERNEL_OBJ) $(TEST_LIB) $(LIB)
+	$(LINK) -o $@ $^ $(LDLIBS)
+$(REPLAYS): $(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/replay.o $(TEST_LIB) $(LIB)
+	$(LINK) -o $@ $^ $(LDLIBS)
+$(FUZZERS): %: %.o $(TEST_LIB) $(LIB)
+	$(LINK) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
+
+# ---- test ----------------------------------------------------------------------------------------------------------
+
+# The other architecture, under user-mode emulation: the kernels and the recorded outputs.
+CROSS       := $(BUILD)/aarch64
+CROSS_PROGS := $(patsubst $(BUILD)/%,$(CROSS)/%,$(KERNELS) $(GOLDENS))
+CROSS_TOOLS := $(and $(shell command -v $(CROSS_CC) 2>/dev/null),$(shell command -v $(EMULATOR) 2>/dev/null))
+CROSS_TESTS := $(if $(CROSS_TOOLS),$(CROSS_PROGS:%="$(EMULATOR) %"),\
+                 "skip aarch64: $(CROSS_CC) or $(EMULATOR) is not installed")
+ifneq ($(filter no,$(AARCH64))$(filter arm,$(ISA_DIR)),)
+CROSS_TESTS :=
+endif
+
+REPLAY_TESTS = $(foreach f,$(FUZZ),"$(BUILD)/tests/fuzz/replay_$(f) tests/fuzz/corpus/$(f)")
+RUN = BUILD='$(BUILD)' CC='$(CC)' SAN='$(SAN)' SANFLAGS='$(SANFLAGS)' DEBUG='$(DEBUG)' sh tools/run_tests.sh
+
+test:
+	@sh tools/install_deps.sh test
+	@+$(MAKE) --no-print-directory run-tests
+run-tests: all tests
+	@+$(if $(and $(CROSS_TOOLS),$(CROSS_TESTS)),$(MAKE) --no-print-directory BUILD=$(CROSS) CC=$(CROSS_CC) \
+	  AR=$(CROSS_CC:gcc=ar) LDFLAGS=-static STANDIN=1 $(CROSS_PROGS))
+	@$(RUN) $(CMOCKAS) $(KERNELS) $(REPLAY_TESTS) $(CROSS_TESTS) $(SCRIPTS:%="sh %")
+
+# The poisoning of debug builds is on under the sanitizers.
+asan:
+	@+$(MAKE) test BUILD=build/asan SAN=address DEBUG=1 AARCH64=no
+ubsan:
+	@+$(MAKE) test BUILD=build/ubsan SAN=undefined DEBUG=1 AARCH64=no
+tsan:
+	@+$(MAKE) test BUILD=build/tsan SAN=thread DEBUG=1 AARCH64=no
+# MemorySanitizer (clang has it, gcc does not) takes what an uninstrumented library wrote for uninitialised: hence the
+# stand-in for cmocka.
+msan:
+	@sh tools/install_deps.sh fuzz
+	@+$(MAKE) run-msan BUILD=build/msan SAN=memory DEBUG=1 CC=clang STANDIN=1
+run-msan: tests
+	@$(RUN) $(CMOCKAS) $(KERNELS) $(REPLAY_TESTS)
+
+# libFuzzer keeps what it finds in build/fuzz/corpus; a failing input belongs in tests/fuzz/corpus once it is fixed.
+fuzz:
+	@sh tools/install_deps.sh fuzz
+	@+$(MAKE) run-fuzz BUILD=build/fuzz SAN=address,undefined DEBUG=1 CC=clang CFLAGS=-fsanitize=fuzzer-no-link
+run-fuzz: $(FUZZERS)
+	@set -e; for f in $(FUZZ); do mkdir -p $(BUILD)/corpus/$$f; \
+	  $(BUILD)/tests/fuzz/fuzz_$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 \
+	    -artifact_prefix=$(BUILD)/crash-$$f- $(BUILD)/corpus/$$f tests/fuzz/corpus/$$f; done
+
+check:
+	@sh tools/install_deps.sh check
+	@+$(MAKE) --no-print-directory lib
+	@BUILD='$(BUILD)' CC='$(CC)' sh tools/check.sh
+
+# ---- use -----------------------------------------------------------------------------------------------------------
+
+bench: all
+	$(BUILD)/gdn bench --ops
+run:
+	@sh tools/install_deps.sh run
+	@+$(MAKE) --no-print-directory $(BUILD)/examples/recorded
+	@$(BUILD)/examples/recorded
+
+install: lib $(CLI)
+	install -d $(DESTDIR)$(PREFIX)/include/gdn $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/gdn
+	install -m 644 $(LIB) $(DESTDIR)$(LIBDIR)
+	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libgdn.so
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' gdn.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/gdn.pc
+	$(if $(CLI),install -m 755 $(CLI) $(DESTDIR)$(PREFIX)/bin)
+
+clean:
+	rm -rf $(BUILD)
+
+define HELP
+make            the library, the program gdn and the examples, in $(BUILD)
+make run        build and run the example on recorded tensors (installs a compiler if there is none)
+make test       build and run all tests (installs cmocka and the aarch64 tools if they are missing)
+make check      format, layers, symbols, sizes, headers and the static analysers
+make bench      time every operation at every CPU level
+make install    headers, libraries, gdn.pc and gdn below DESTDIR and PREFIX ($(PREFIX))
+make asan | ubsan | tsan | msan      the tests under a sanitizer
+make fuzz       libFuzzer on every target, FUZZ_SECONDS ($(FUZZ_SECONDS)) each
+make clean
+
+BUILD=dir   where to build              CC=clang    gcc >= 12 or clang >= 14
+WERROR=1    warnings are errors         DEBUG=1     -O1 and -DGDN_DEBUG, in build/debug
+AARCH64=no  test without emulation          V=1         show the commands
+endef
+help:
+	$(info $(HELP))@:
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
