@@ -20,8 +20,8 @@ unsigned gdn_cpu_flags(void)
     if (!__get_cpuid_count(7, 0, &a, &b7, &c7, &d7)) return 0;
     const uint64_t saved = saved_registers();
     if ((saved & 0x06) == 0x06 && (c & bit_FMA) && (c & bit_F16C) && (b7 & bit_AVX2)) flags |= GDN_CPU_AVX2;
-    if ((saved & 0xe6) == 0xe6 && (flags & GDN_CPU_AVX2) && (b7 & bit_AVX512F) && (b7 & bit_AVX512BW) && (b7 & bit_AVX512VL) &&
-        (b7 & bit_AVX512DQ))
+    if ((saved & 0xe6) == 0xe6 && (flags & GDN_CPU_AVX2) && (b7 & bit_AVX512F) && (b7 & bit_AVX512BW) &&
+        (b7 & bit_AVX512VL) && (b7 & bit_AVX512DQ))
         flags |= GDN_CPU_AVX512;
     return flags;
 }
@@ -34,10 +34,11 @@ unsigned gdn_cpu_flags(void) { return 0; }
 /* Whole CPUs of the cgroup's quota, rounded up; 0: none is set. */
 static int quota_cpus(void)
 {
-    static const char *const v2 = "/sys/fs/cgroup/cpu.max";
-    static const char *const v1_quota = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", *const v1_period = "/sys/fs/cgroup/cpu/cpu.cfs_period_us";
-    long long                quota = 0, period = 0;
-    FILE                    *f = fopen(v2, "r");
+    static const char *const        v2 = "/sys/fs/cgroup/cpu.max";
+    static const char *const        v1_quota = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
+                             *const v1_period = "/sys/fs/cgroup/cpu/cpu.cfs_period_us";
+    long long                       quota = 0, period = 0;
+    FILE                           *f = fopen(v2, "r");
     if (f) {
         const int n = fscanf(f, "%lld %lld", &quota, &period);
         fclose(f);

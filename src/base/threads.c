@@ -124,7 +124,8 @@ gdn_status gdn_threads_open(gdn_threads **out, int n_threads, gdn_error *err)
         w->index = i;
         if (pthread_create(&w->id, NULL, worker_main, w) != 0) {
             gdn_threads_close(t);
-            return gdn_fail(err, GDN_NO_MEMORY, i, "threads: thread %d of %d could not be started; ask for fewer", i + 1, n_threads);
+            return gdn_fail(err, GDN_NO_MEMORY, i, "threads: thread %d of %d could not be started; ask for fewer",
+                            i + 1, n_threads);
         }
         t->n = i + 1;
     }

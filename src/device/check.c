@@ -73,7 +73,8 @@ gdn_status gdn_batch_check(const gdn_batch *b, gdn_error *err)
     if (b->n_tokens && b->mask) REFUSE(0, "batch: a ragged batch (n_tokens) takes no mask; leave one of them NULL");
     long long rows = 0;
     for (int i = 0; i < b->n_lanes; i++) {
-        if (gdn_batch_rows(b, i) < 0) REFUSE(i, "batch: lane %d has %d tokens; a count cannot be negative", i, gdn_batch_rows(b, i));
+        if (gdn_batch_rows(b, i) < 0)
+            REFUSE(i, "batch: lane %d has %d tokens; a count cannot be negative", i, gdn_batch_rows(b, i));
         rows += gdn_batch_rows(b, i);
     }
     if (rows > INT_MAX) REFUSE(0, "batch: %lld rows; use at most %d", rows, INT_MAX);
@@ -87,7 +88,8 @@ static gdn_status slots_range(const char *who, const gdn_slots *s, size_t bytes,
     return GDN_OK;
 }
 
-gdn_status gdn_slots_check(const char *who, const gdn_slots *in, const gdn_slots *out, int n_lanes, size_t bytes, gdn_error *err)
+gdn_status gdn_slots_check(const char *who, const gdn_slots *in, const gdn_slots *out, int n_lanes, size_t bytes,
+                           gdn_error *err)
 {
     gdn_status s;
     if (in->base && (s = slots_range(who, in, bytes, err)) != GDN_OK) return s;
@@ -99,8 +101,10 @@ gdn_status gdn_slots_check(const char *who, const gdn_slots *in, const gdn_slots
     for (int i = 0; i < n_lanes; i++) /* lanes run side by side: none may write what another one reads or writes */
         for (int k = 0; k < n_lanes; k++) {
             if (k == i) continue;
-            if (gdn_slot_out(out, i) == gdn_slot_out(out, k)) REFUSE(i, "%s: lanes %d and %d have the same output slot", who, i, k);
-            if (gdn_slot_out(out, i) == gdn_slot_in(in, k)) REFUSE(i, "%s: lane %d's output slot is lane %d's input", who, i, k);
+            if (gdn_slot_out(out, i) == gdn_slot_out(out, k))
+                REFUSE(i, "%s: lanes %d and %d have the same output slot", who, i, k);
+            if (gdn_slot_out(out, i) == gdn_slot_in(in, k))
+                REFUSE(i, "%s: lane %d's output slot is lane %d's input", who, i, k);
         }
     return GDN_OK;
 }

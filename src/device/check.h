@@ -12,7 +12,8 @@ gdn_status gdn_heads_check(const char *who, int n_key_heads, int n_value_heads, 
 gdn_status gdn_norm_check(const char *who, gdn_qk_norm_form form, float eps, gdn_error *err);
 
 /* Slots of `bytes` each. */
-gdn_status gdn_slots_check(const char *who, const gdn_slots *in, const gdn_slots *out, int n_lanes, size_t bytes, gdn_error *err);
+gdn_status gdn_slots_check(const char *who, const gdn_slots *in, const gdn_slots *out, int n_lanes, size_t bytes,
+                           gdn_error *err);
 
 static inline const void *gdn_slot_in(const gdn_slots *s, int lane)
 {

@@ -13,12 +13,14 @@ static const gdn_level *find_level(const char *name, gdn_error *err)
         if (!name && runs) best = level;
         if (name && strcmp(name, level->name) == 0) {
             if (runs) return level;
-            gdn_fail(err, GDN_UNSUPPORTED, 0, "compute: this CPU cannot run level \"%s\"; leave the level out to get the best it has", name);
+            gdn_fail(err, GDN_UNSUPPORTED, 0,
+                     "compute: this CPU cannot run level \"%s\"; leave the level out to get the best it has", name);
             return NULL;
         }
     }
     if (!name) return best;
-    gdn_fail(err, GDN_UNSUPPORTED, 0, "compute: this build has no level \"%.40s\"; leave the level out to get the best one", name);
+    gdn_fail(err, GDN_UNSUPPORTED, 0,
+             "compute: this build has no level \"%.40s\"; leave the level out to get the best one", name);
     return NULL;
 }
 
@@ -38,7 +40,8 @@ gdn_status gdn_compute_open(gdn_compute **out, const char *level, int n_threads,
     if (status != GDN_OK) goto fail;
     c->scratch = aligned_alloc(64, (size_t)gdn_threads_count(c->threads) * sizeof *c->scratch);
     if (!c->scratch) {
-        status = gdn_fail(err, GDN_NO_MEMORY, 0, "compute: no memory for the scratch of %d threads", gdn_threads_count(c->threads));
+        status = gdn_fail(err, GDN_NO_MEMORY, 0, "compute: no memory for the scratch of %d threads",
+                          gdn_threads_count(c->threads));
         goto fail;
     }
     *out = c;

@@ -4,19 +4,21 @@
 #include "device/device.h"
 
 enum {
-    GDN_TILE_HEADS = 4,   /* value heads of one key head that are taken at a time */
-    GDN_TILE_TOKENS = 64, /* tokens that all heads of a task see before the next ones come: what stays in a second-level cache */
+    GDN_TILE_HEADS = 4, /* value heads of one key head that are taken at a time */
+    GDN_TILE_TOKENS =
+        64, /* tokens that all heads of a task see before the next ones come: what stays in a second-level cache */
 };
 
 /* Scratch of one thread.  Arrays are used densely from their start, in the shape that the comment gives. */
 typedef struct gdn_scratch {
     _Alignas(64) float delta[GDN_DELTA_WORK];
-    _Alignas(64) float q_conv[GDN_TILE_TOKENS * GDN_MAX_DIM], k_conv[GDN_TILE_TOKENS * GDN_MAX_DIM]; /* [T][Dk] of type */
-    _Alignas(64) float q[GDN_TILE_TOKENS * GDN_MAX_DIM], k[GDN_TILE_TOKENS * GDN_MAX_DIM];           /* [T][Dk] f32 */
-    _Alignas(64) float v[GDN_TILE_TOKENS * GDN_TILE_HEADS * GDN_MAX_DIM];                            /* [T][heads][Dv] of type */
-    _Alignas(64) float y[GDN_TILE_TOKENS * GDN_TILE_HEADS * GDN_MAX_DIM];                            /* likewise */
-    float a[GDN_TILE_TOKENS * GDN_TILE_HEADS], b[GDN_TILE_TOKENS * GDN_TILE_HEADS];                  /* [T][heads]; become g, beta */
-    float A_log[GDN_TILE_TOKENS * GDN_TILE_HEADS], dt_bias[GDN_TILE_TOKENS * GDN_TILE_HEADS];        /* repeated over T */
+    _Alignas(64) float q_conv[GDN_TILE_TOKENS * GDN_MAX_DIM],
+        k_conv[GDN_TILE_TOKENS * GDN_MAX_DIM];                                             /* [T][Dk] of type */
+    _Alignas(64) float q[GDN_TILE_TOKENS * GDN_MAX_DIM], k[GDN_TILE_TOKENS * GDN_MAX_DIM]; /* [T][Dk] f32 */
+    _Alignas(64) float v[GDN_TILE_TOKENS * GDN_TILE_HEADS * GDN_MAX_DIM];                  /* [T][heads][Dv] of type */
+    _Alignas(64) float y[GDN_TILE_TOKENS * GDN_TILE_HEADS * GDN_MAX_DIM];                  /* likewise */
+    float a[GDN_TILE_TOKENS * GDN_TILE_HEADS], b[GDN_TILE_TOKENS * GDN_TILE_HEADS]; /* [T][heads]; become g, beta */
+    float A_log[GDN_TILE_TOKENS * GDN_TILE_HEADS], dt_bias[GDN_TILE_TOKENS * GDN_TILE_HEADS]; /* repeated over T */
 } gdn_scratch;
 
 struct gdn_compute {

@@ -70,9 +70,10 @@ static void value_heads(const core_head *h, size_t row, int n, int i0, int n_hea
     const gdn_delta_config *const f = a->config;
     const gdn_kernels *const      kernels = &h->call->compute->kernels;
     gdn_scratch *const            x = h->scratch;
-    const size_t                  Hv = f->n_value_heads, Dk = f->key_dim, Dv = f->value_dim, keys = 2 * f->n_key_heads * Dk;
+    const size_t Hv = f->n_value_heads, Dk = f->key_dim, Dv = f->value_dim, keys = 2 * f->n_key_heads * Dk;
     const int    first = gdn_value_head(f->head_map, f->n_key_heads, f->n_value_heads, h->key, i0);
-    const size_t step = f->head_map == GDN_HEADS_TILED ? f->n_key_heads : 1, tile = n_heads * Dv, state = first * Dv * Dk;
+    const size_t step = f->head_map == GDN_HEADS_TILED ? f->n_key_heads : 1, tile = n_heads * Dv,
+                 state = first * Dv * Dk;
 
     for (int i = 0; i < n_heads; i++)
         convolve(h, row, n, keys + (first + i * step) * Dv, f->value_dim, gdn_at_out(f->type, x->v, i * Dv), tile);

@@ -69,9 +69,10 @@ gdn_status gdn_conv_silu(gdn_compute *compute, const gdn_conv_args *a, gdn_error
     if ((s = gdn_taps_check(who, a->n_taps, err)) != GDN_OK) return s;
     if ((s = gdn_type_check(who, a->type, err)) != GDN_OK) return s;
     if ((s = gdn_recipe_check(who, a->recipe, err)) != GDN_OK) return s;
-    if (a->n_channels < 1 || a->n_channels > 1 << 24) REFUSE(a->n_channels, "conv_silu: %d channels; use 1 to %d", a->n_channels, 1 << 24);
+    if (a->n_channels < 1 || a->n_channels > 1 << 24)
+        REFUSE(a->n_channels, "conv_silu: %d channels; use 1 to %d", a->n_channels, 1 << 24);
     if (!a->x || !a->w || !a->y) REFUSE(0, "conv_silu: x, w or y is NULL");
-    const size_t bytes = (size_t)(a->n_taps - 1) * a->n_channels * gdn_type_bytes(a->type);
+    const size_t           bytes = (size_t)(a->n_taps - 1) * a->n_channels * gdn_type_bytes(a->type);
     const gdn_slots *const in = &a->tail_in, *const out = &a->tail_out;
     if ((s = gdn_slots_check(who, in, out, a->batch.n_lanes, bytes, err)) != GDN_OK) return s;
 
@@ -128,8 +129,10 @@ gdn_status gdn_qk_norm(gdn_compute *compute, const gdn_qk_norm_args *a, gdn_erro
     if ((s = gdn_type_check(who, a->x_type, err)) != GDN_OK) return s;
     if ((s = gdn_type_check(who, a->y_type, err)) != GDN_OK) return s;
     if ((s = gdn_norm_check(who, a->form, a->eps, err)) != GDN_OK) return s;
-    if (a->n_rows < 0 || a->n_heads < 1) REFUSE(0, "qk_norm: %d rows of %d heads; use 0 or more of 1 or more", a->n_rows, a->n_heads);
-    if (a->x_stride && a->x_stride < (size_t)a->n_heads * a->dim) REFUSE(0, "qk_norm: x_stride %zu is smaller than a row", a->x_stride);
+    if (a->n_rows < 0 || a->n_heads < 1)
+        REFUSE(0, "qk_norm: %d rows of %d heads; use 0 or more of 1 or more", a->n_rows, a->n_heads);
+    if (a->x_stride && a->x_stride < (size_t)a->n_heads * a->dim)
+        REFUSE(0, "qk_norm: x_stride %zu is smaller than a row", a->x_stride);
     if (!a->x || !a->y) REFUSE(0, "qk_norm: x or y is NULL");
     qk_norm_call call = {a, compute, gdn_qk_scale(a->form, a->is_query, a->dim)};
     gdn_threads_run(compute->threads, parts(a->n_rows, TASK_ROWS), qk_norm_task, &call);
@@ -155,7 +158,8 @@ static void gates_task(void *arg, int task, int thread)
             g[h] = gdn_load(args->type, args->a, row * n + h);
             beta[h] = gdn_load(args->type, args->b, row * n + h);
         }
-        const gdn_gates_job job = {args->n_value_heads, args->type, args->recipe, g, beta, args->A_log, args->dt_bias, g, beta};
+        const gdn_gates_job job = {args->n_value_heads, args->type, args->recipe, g, beta, args->A_log,
+                                   args->dt_bias,       g,          beta};
         call->compute->kernels.gates(&job);
     }
 }
@@ -169,7 +173,8 @@ gdn_status gdn_gates(gdn_compute *compute, const gdn_gates_args *a, gdn_error *e
     if ((s = gdn_recipe_check(who, a->recipe, err)) != GDN_OK) return s;
     if (a->n_rows < 0 || a->n_value_heads < 1)
         REFUSE(0, "gates: %d rows of %d heads; use 0 or more of 1 or more", a->n_rows, a->n_value_heads);
-    if (!a->a || !a->b || !a->A_log || !a->dt_bias || !a->g || !a->beta) REFUSE(0, "gates: a, b, A_log, dt_bias, g or beta is NULL");
+    if (!a->a || !a->b || !a->A_log || !a->dt_bias || !a->g || !a->beta)
+        REFUSE(0, "gates: a, b, A_log, dt_bias, g or beta is NULL");
     gates_call call = {a, compute};
     gdn_threads_run(compute->threads, parts(a->n_rows, TASK_ROWS), gates_task, &call);
     return GDN_OK;
@@ -229,7 +234,8 @@ gdn_status gdn_gated_norm(gdn_compute *compute, const gdn_gated_norm_args *a, gd
     if ((s = gdn_dim_check(who, "dim", a->dim, err)) != GDN_OK) return s;
     if ((s = gdn_type_check(who, a->type, err)) != GDN_OK) return s;
     if ((s = gdn_recipe_check(who, a->recipe, err)) != GDN_OK) return s;
-    if (!(a->eps > 0.0f && a->eps <= 1.0f)) REFUSE(0, "gated_norm: eps is %g; it must be above 0 and at most 1", (double)a->eps);
+    if (!(a->eps > 0.0f && a->eps <= 1.0f))
+        REFUSE(0, "gated_norm: eps is %g; it must be above 0 and at most 1", (double)a->eps);
     if (a->n_rows < 0) REFUSE(a->n_rows, "gated_norm: %d rows; use 0 or more", a->n_rows);
     if (!a->o || !a->z || !a->w || !a->y) REFUSE(0, "gated_norm: o, z, w or y is NULL");
     gated_norm_call call = {a, compute};

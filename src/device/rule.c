@@ -20,7 +20,7 @@ typedef struct rule_heads {
 static rule_heads heads_of_unit(const rule_call *call, int unit)
 {
     const gdn_delta_args *const a = call->args;
-    const int per_key = a->n_value_heads / a->n_key_heads, key = unit / call->n_groups;
+    const int                   per_key = a->n_value_heads / a->n_key_heads, key = unit / call->n_groups;
     const int i = unit % call->n_groups * call->heads, n = per_key - i < call->heads ? per_key - i : call->heads;
     return (rule_heads){key, n, gdn_value_head(a->head_map, a->n_key_heads, a->n_value_heads, key, i),
                         a->head_map == GDN_HEADS_TILED ? a->n_key_heads : 1};
@@ -73,7 +73,8 @@ static void move_states(const gdn_delta_job *job)
 }
 
 /* A run of one lane's rows through one unit. */
-static void unit_run(const rule_call *call, gdn_scratch *scratch, int lane, int unit, size_t row, int n, const float *in)
+static void unit_run(const rule_call *call, gdn_scratch *scratch, int lane, int unit, size_t row, int n,
+                     const float *in)
 {
     const gdn_delta_args *const a = call->args;
     const rule_heads            h = heads_of_unit(call, unit);
@@ -115,12 +116,12 @@ static void rule_task(void *arg, int task, int thread)
 {
     const rule_call *const      call = arg;
     const gdn_delta_args *const a = call->args;
-    const int                   n_units = a->n_key_heads * call->n_groups, strip = task % call->n_strips, lane = task / call->n_strips;
-    const int                   unit0 = strip * n_units / call->n_strips, unit1 = (strip + 1) * n_units / call->n_strips;
-    const int                   n_rows = gdn_batch_rows(&a->batch, lane);
-    const uint8_t *const        mask = a->batch.mask ? a->batch.mask + (size_t)lane * a->batch.length : NULL;
-    const float                *in = gdn_slot_in(&a->state_in, lane);
-    const size_t                row0 = gdn_first_row(&a->batch, lane);
+    const int n_units = a->n_key_heads * call->n_groups, strip = task % call->n_strips, lane = task / call->n_strips;
+    const int unit0 = strip * n_units / call->n_strips, unit1 = (strip + 1) * n_units / call->n_strips;
+    const int n_rows = gdn_batch_rows(&a->batch, lane);
+    const uint8_t *const mask = a->batch.mask ? a->batch.mask + (size_t)lane * a->batch.length : NULL;
+    const float         *in = gdn_slot_in(&a->state_in, lane);
+    const size_t         row0 = gdn_first_row(&a->batch, lane);
 
     gdn_run run = gdn_next_run(mask, n_rows, 0, GDN_TILE_TOKENS);
     do { /* once also for a lane without rows: its state moves from in to out */

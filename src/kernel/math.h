@@ -31,7 +31,10 @@ static inline uint16_t gdn_bf16_bits(float x)
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
 
-static inline float gdn_round_to(gdn_type type, float x) { return type == GDN_BF16 ? gdn_bf16_value(gdn_bf16_bits(x)) : x; }
+static inline float gdn_round_to(gdn_type type, float x)
+{
+    return type == GDN_BF16 ? gdn_bf16_value(gdn_bf16_bits(x)) : x;
+}
 
 /* Element i of an array of `type`. */
 static inline float gdn_load(gdn_type type, const void *p, size_t i)
@@ -68,8 +71,9 @@ static inline float gdn_expf(float x)
     x = GDN_EXP_HI < x ? GDN_EXP_HI : x;
     const float t = fmaf(x, GDN_EXP_LOG2E, GDN_EXP_MAGIC), n = t - GDN_EXP_MAGIC;
     const int   e = (int)(gdn_bits(t) - gdn_bits(GDN_EXP_MAGIC)); /* n as an integer */
-    const float r1 = fmaf(n, -GDN_EXP_LN2_HI, x), r = fmaf(n, -GDN_EXP_LN2_LO, r1), r_low = fmaf(n, -GDN_EXP_LN2_LO, r1 - r);
-    float       p = fmaf(GDN_EXP_C6, r, GDN_EXP_C5);
+    const float r1 = fmaf(n, -GDN_EXP_LN2_HI, x), r = fmaf(n, -GDN_EXP_LN2_LO, r1),
+                r_low = fmaf(n, -GDN_EXP_LN2_LO, r1 - r);
+    float p = fmaf(GDN_EXP_C6, r, GDN_EXP_C5);
     p = fmaf(p, r, GDN_EXP_C4);
     p = fmaf(p, r, GDN_EXP_C3);
     p = fmaf(p, r, GDN_EXP_C2);

@@ -18,8 +18,7 @@ void gdn_qk_norm_ref(const gdn_qk_norm_job *j)
             float n = gdn_load(j->x_type, j->x, x + i) * r;
             if (j->form == GDN_QK_NORM_RMS)
                 n = gdn_round_to(j->x_type, gdn_round_to(j->x_type, n) * gdn_round_to(j->x_type, j->scale));
-            else
-                n = n * j->scale;
+            else n = n * j->scale;
             gdn_store(j->y_type, j->y, y + i, n);
         }
     }

@@ -30,7 +30,8 @@ VEC_INLINE void conv_token(const gdn_conv_job *j, gdn_type type, gdn_recipe reci
         const int n = c1 - c < VEC_WIDTH ? c1 - c : VEC_WIDTH;
         vec       s = v_set1(0.0f), y;
         for (int k = first; k < n_taps; k++)
-            s = v_fma(v_load_part(GDN_F32, j->w, (size_t)k * j->w_stride + c, n), v_load_part(type, row[k], at[k] + c, n), s);
+            s = v_fma(v_load_part(GDN_F32, j->w, (size_t)k * j->w_stride + c, n),
+                      v_load_part(type, row[k], at[k] + c, n), s);
         if (recipe == GDN_RECIPE_MLX) {
             s = v_round_to(type, s);
             y = v_mul(s, v_sigmoid_rounded(type, s));

@@ -17,17 +17,23 @@ enum { DELTA_VECS = GDN_LANES / VEC_WIDTH, DELTA_BLOCK = 32, DELTA_PREFETCH = 16
  * that is first and last is looked at, and then decayed again, updated and output: that saves a store. */
 typedef enum delta_part { DELTA_FIRST, DELTA_BOTH, DELTA_LAST, DELTA_LOOK, DELTA_WHOLE } delta_part;
 
-VEC_INLINE int delta_predicts(delta_part part) { return part == DELTA_FIRST || part == DELTA_BOTH || part == DELTA_LOOK; }
-VEC_INLINE int delta_updates(delta_part part) { return part == DELTA_BOTH || part == DELTA_LAST || part == DELTA_WHOLE; }
+VEC_INLINE int delta_predicts(delta_part part)
+{
+    return part == DELTA_FIRST || part == DELTA_BOTH || part == DELTA_LOOK;
+}
+VEC_INLINE int delta_updates(delta_part part)
+{
+    return part == DELTA_BOTH || part == DELTA_LAST || part == DELTA_WHOLE;
+}
 
 typedef struct delta_pass {
-    const float *k, *q;   /* of the token that is updated, packed; q NULL: no output */
-    const float *k_next;  /* of the token that is decayed, packed */
-    const float *g_next;  /* its gate: one value, or packed */
+    const float *k, *q;  /* of the token that is updated, packed; q NULL: no output */
+    const float *k_next; /* of the token that is decayed, packed */
+    const float *g_next; /* its gate: one value, or packed */
     float        beta_next;
-    const float *v_next;  /* [rows] */
-    float       *d;       /* [rows]: (v - m)*beta, read by the update and then written for the next token */
-    float       *y;       /* [rows] */
+    const float *v_next; /* [rows] */
+    float       *d;      /* [rows]: (v - m)*beta, read by the update and then written for the next token */
+    float       *y;      /* [rows] */
 } delta_pass;
 
 VEC_INLINE void delta_to_lanes(float *dst, const float *src, int key_dim)
@@ -67,41 +73,52 @@ typedef struct delta_sums {
     vec y[VEC_ROWS], m[VEC_ROWS];
 } delta_sums;
 
-/* Vector u of VEC_ROWS rows at S, through all its elements. */
-VEC_INLINE delta_sums delta_chain(float *S, const float *in, int key_dim, const delta_pass *p, const vec *d, delta_part part, int output,
-                                  int vector_gate, int u)
+/* Element i of the lanes in vector u, of VEC_ROWS rows: read at `in`, written at S. */
+VEC_INLINE void delta_element(float *S, const float *in, int key_dim, const delta_pass *p, const vec *d,
+                              delta_part part, int output, int vector_gate, int u, int i, vec g, delta_sums *sum)
 {
-    const int  per_lane = key_dim / GDN_LANES;
+    const int at = i * GDN_LANES + u * VEC_WIDTH;
+    vec       k = g, q = g, k_next = g;
+    if (delta_updates(part)) k = v_load(p->k + at);
+    if (delta_updates(part) && output) q = v_load(p->q + at);
+    if (delta_predicts(part)) k_next = v_load(p->k_next + at);
+    if (part != DELTA_LAST && vector_gate) g = v_load(p->g_next + at);
+    VEC_UNROLL
+    for (int r = 0; r < VEC_ROWS; r++) {
+        vec s = v_load(in + r * key_dim + at);
+        if (part == DELTA_LOOK && at % 16 == 0) __builtin_prefetch(in + (r + DELTA_PREFETCH) * key_dim + at);
+        if (part == DELTA_WHOLE) s = v_mul(s, g);
+        if (delta_updates(part)) {
+            s = v_fma(k, d[r], s);
+            if (output) sum->y[r] = i ? v_fma(s, q, sum->y[r]) : v_mul(s, q);
+        }
+        if (delta_predicts(part)) {
+            s = v_mul(s, g);
+            sum->m[r] = i ? v_fma(s, k_next, sum->m[r]) : v_mul(s, k_next);
+        }
+        if (part != DELTA_LOOK) v_store(S + r * key_dim + at, s);
+    }
+}
+
+/* Vector u of VEC_ROWS rows, through all its elements. */
+VEC_INLINE delta_sums delta_chain(float *S, const float *in, int key_dim, const delta_pass *p, const vec *d,
+                                  delta_part part, int output, int vector_gate, int u)
+{
     vec        g = v_set1(0.0f);
     delta_sums sum;
     VEC_UNROLL
     for (int r = 0; r < VEC_ROWS; r++) sum.y[r] = sum.m[r] = g;
     if (part != DELTA_LAST && !vector_gate) g = v_set1(p->g_next[0]);
-    VEC_UNROLL
-    for (int i = 0; i < per_lane; i++) {
-        const int at = i * GDN_LANES + u * VEC_WIDTH;
-        vec       k = g, q = g, k_next = g;
-        if (delta_updates(part)) k = v_load(p->k + at);
-        if (delta_updates(part) && output) q = v_load(p->q + at);
-        if (delta_predicts(part)) k_next = v_load(p->k_next + at);
-        if (part != DELTA_LAST && vector_gate) g = v_load(p->g_next + at);
-        VEC_UNROLL
-        for (int r = 0; r < VEC_ROWS; r++) {
-            vec s = v_load(in + r * key_dim + at);
-
-            if (part == DELTA_LOOK && at % 16 == 0) __builtin_prefetch(in + (r + DELTA_PREFETCH) * key_dim + at);
-            if (part == DELTA_WHOLE) s = v_mul(s, g);
-            if (delta_updates(part)) {
-                s = v_fma(k, d[r], s);
-                if (output) sum.y[r] = i ? v_fma(s, q, sum.y[r]) : v_mul(s, q);
-            }
-            if (delta_predicts(part)) {
-                s = v_mul(s, g);
-                sum.m[r] = i ? v_fma(s, k_next, sum.m[r]) : v_mul(s, k_next);
-            }
-            if (part != DELTA_LOOK) v_store(S + r * key_dim + at, s);
-        }
+#define ELEMENT(i) delta_element(S, in, key_dim, p, d, part, output, vector_gate, u, i, g, &sum)
+    ELEMENT(0);
+    if (key_dim == 128) {
+        ELEMENT(1);
+        ELEMENT(2);
+        ELEMENT(3);
+    } else {
+        for (int i = 1; i < key_dim / GDN_LANES; i++) ELEMENT(i);
     }
+#undef ELEMENT
     return sum;
 }
 
@@ -116,10 +133,10 @@ VEC_INLINE delta_sums delta_add(delta_sums a, delta_sums b, delta_part part, int
 }
 
 /* Four rows at S; `row` is the first one's index in d, v_next and y. */
-VEC_INLINE void delta_four(float *S, const float *in, int row, int key_dim, const delta_pass *p, delta_part part, int output, int vector_gate)
+VEC_INLINE void delta_four(float *S, const float *in, int row, int key_dim, const delta_pass *p, delta_part part,
+                           int output, int vector_gate)
 {
     vec y[4], m[4];
-    VEC_UNROLL
     for (int r = 0; r < 4; r += VEC_ROWS) {
         vec d[VEC_ROWS];
         VEC_UNROLL
@@ -132,8 +149,8 @@ VEC_INLINE void delta_four(float *S, const float *in, int row, int key_dim, cons
         const delta_sums sum = ADD(ADD(ADD(CHAIN(0), CHAIN(4)), ADD(CHAIN(2), CHAIN(6))),
                                    ADD(ADD(CHAIN(1), CHAIN(5)), ADD(CHAIN(3), CHAIN(7))));
 #else
-        const delta_sums sum = DELTA_VECS == 2 ? ADD(CHAIN(0), CHAIN(1))
-                                               : ADD(ADD(CHAIN(0), CHAIN(2)), ADD(CHAIN(1), CHAIN(3)));
+        const delta_sums sum =
+            DELTA_VECS == 2 ? ADD(CHAIN(0), CHAIN(1)) : ADD(ADD(CHAIN(0), CHAIN(2)), ADD(CHAIN(1), CHAIN(3)));
 #endif
 #undef CHAIN
 #undef ADD
@@ -150,10 +167,10 @@ VEC_INLINE void delta_four(float *S, const float *in, int row, int key_dim, cons
 
 /* What is constant over a call, and the packed chunk. */
 typedef struct delta_work {
-    float *k, *q;  /* [CHUNK][Dk] */
-    float *g;      /* [CHUNK][Dk], vector gate only */
-    float *v, *y;  /* [CHUNK][Dv] */
-    float *d;      /* [Dv] */
+    float *k, *q; /* [CHUNK][Dk] */
+    float *g;     /* [CHUNK][Dk], vector gate only */
+    float *v, *y; /* [CHUNK][Dv] */
+    float *d;     /* [Dv] */
 } delta_work;
 
 /* Make four rows of a head ready for its first token: returns where they stand, in lane order. */
@@ -173,15 +190,17 @@ VEC_INLINE void delta_leave(const gdn_delta_job *j, float *S, int key_dim)
 
 /* A single token t of head h.  Four rows are looked at just ahead of the four that are finished, so that a state that comes
  * from memory streams evenly. */
-VEC_INLINE void delta_one(const gdn_delta_job *j, const delta_work *w, int h, int t, int key_dim, int output, int vector_gate)
+VEC_INLINE void delta_one(const gdn_delta_job *j, const delta_work *w, int h, int t, int key_dim, int output,
+                          int vector_gate)
 {
     enum { AHEAD = 4 };
     const size_t       at = (size_t)h * j->state_head;
     float *const       S = j->state_out + at;
     const float *const in = j->state_in ? j->state_in + at : NULL;
     const float *const g = j->g + (size_t)t * j->g_stride + (size_t)h * j->g_head;
-    const delta_pass   p = {w->k, w->q, w->k, vector_gate ? w->g : g, j->beta[(size_t)t * j->beta_stride + (size_t)h * j->beta_head],
-                            w->v, w->d, w->y};
+    const delta_pass   p = {
+          w->k, w->q, w->k, vector_gate ? w->g : g, j->beta[(size_t)t * j->beta_stride + (size_t)h * j->beta_head],
+          w->v, w->d, w->y};
     for (int row = 0; row < j->value_dim + AHEAD; row += 4) {
         if (row < j->value_dim) {
             float *const rows = S + row * key_dim;
@@ -199,8 +218,8 @@ VEC_INLINE void delta_one(const gdn_delta_job *j, const delta_work *w, int h, in
 }
 
 /* Tokens t0..t1, two or more, of head h over a block of rows: row0..row1 of its state. */
-VEC_INLINE void delta_many(const gdn_delta_job *j, const delta_work *w, int h, int t0, int t1, int row0, int row1, int key_dim,
-                           int output, int vector_gate)
+VEC_INLINE void delta_many(const gdn_delta_job *j, const delta_work *w, int h, int t0, int t1, int row0, int row1,
+                           int key_dim, int output, int vector_gate)
 {
     const size_t       at = (size_t)h * j->state_head;
     float *const       S = j->state_out + at;
@@ -208,7 +227,7 @@ VEC_INLINE void delta_many(const gdn_delta_job *j, const delta_work *w, int h, i
     const int          n = t1 - t0;
     const float *const g = j->g + (size_t)t0 * j->g_stride + (size_t)h * j->g_head;
     const float *const beta = j->beta + (size_t)t0 * j->beta_stride + (size_t)h * j->beta_head;
-    delta_pass         p = {.d = w->d, .k_next = w->k, .g_next = vector_gate ? w->g : g, .beta_next = beta[0], .v_next = w->v};
+    delta_pass p = {.d = w->d, .k_next = w->k, .g_next = vector_gate ? w->g : g, .beta_next = beta[0], .v_next = w->v};
 
     for (int row = row0; row < row1; row += 4) {
         float *const rows = S + row * key_dim;
@@ -251,8 +270,8 @@ VEC_INLINE void delta_pack(float *dst, gdn_type type, const void *src, size_t at
 }
 
 /* n rows of `width` values from one type and stride to another. */
-VEC_INLINE void delta_copy(gdn_type to, void *dst, size_t dst_at, size_t dst_stride, gdn_type from, const void *src, size_t src_at,
-                           size_t src_stride, int n, int width)
+VEC_INLINE void delta_copy(gdn_type to, void *dst, size_t dst_at, size_t dst_stride, gdn_type from, const void *src,
+                           size_t src_at, size_t src_stride, int n, int width)
 {
     for (int t = 0; t < n; t++, dst_at += dst_stride, src_at += src_stride)
         for (int i = 0; i < width; i += VEC_WIDTH) {
@@ -261,35 +280,41 @@ VEC_INLINE void delta_copy(gdn_type to, void *dst, size_t dst_at, size_t dst_str
         }
 }
 
+/* `output` 0 leaves the output out; 1 computes it, and where there is no y it is dropped. */
 VEC_INLINE void delta_run(const gdn_delta_job *j, int key_dim, int output, int vector_gate)
 {
     const size_t     area = (size_t)GDN_DELTA_CHUNK * GDN_MAX_DIM;
-    const delta_work w = {j->work, j->work + area, j->work + 2 * area, j->work + 3 * area, j->work + 4 * area, j->work + 5 * area};
+    const delta_work w = {j->work,           j->work + area, j->work + 2 * area, j->work + 3 * area, j->work + 4 * area,
+                          j->work + 5 * area};
     const int        Dv = j->value_dim;
     for (int t0 = 0; t0 < j->n_tokens; t0 += GDN_DELTA_CHUNK) {
         const int n = j->n_tokens - t0 < GDN_DELTA_CHUNK ? j->n_tokens - t0 : GDN_DELTA_CHUNK;
         delta_pack(w.k, j->qk_type, j->k, (size_t)t0 * j->qk_stride, j->qk_stride, n, key_dim);
-        if (output) delta_pack(w.q, j->qk_type, j->q, (size_t)t0 * j->qk_stride, j->qk_stride, n, key_dim);
+        if (output)
+            delta_pack(w.q, j->qk_type, j->y ? j->q : j->k, (size_t)t0 * j->qk_stride, j->qk_stride, n, key_dim);
         for (int h = 0; h < j->n_heads; h++) {
-            delta_copy(GDN_F32, w.v, 0, Dv, j->v_type, j->v, (size_t)t0 * j->v_stride + (size_t)h * j->v_head, j->v_stride, n, Dv);
+            delta_copy(GDN_F32, w.v, 0, Dv, j->v_type, j->v, (size_t)t0 * j->v_stride + (size_t)h * j->v_head,
+                       j->v_stride, n, Dv);
             if (vector_gate)
-                delta_pack(w.g, GDN_F32, j->g, (size_t)t0 * j->g_stride + (size_t)h * j->g_head, j->g_stride, n, key_dim);
+                delta_pack(w.g, GDN_F32, j->g, (size_t)t0 * j->g_stride + (size_t)h * j->g_head, j->g_stride, n,
+                           key_dim);
             if (n == 1) delta_one(j, &w, h, t0, key_dim, output, vector_gate);
             for (int row = 0; n > 1 && row < Dv; row += DELTA_BLOCK)
-                delta_many(j, &w, h, t0, t0 + n, row, Dv - row < DELTA_BLOCK ? Dv : row + DELTA_BLOCK, key_dim, output, vector_gate);
-            if (output)
-                delta_copy(j->y_type, j->y, (size_t)t0 * j->y_stride + (size_t)h * j->y_head, j->y_stride, GDN_F32, w.y, 0, Dv, n, Dv);
+                delta_many(j, &w, h, t0, t0 + n, row, Dv - row < DELTA_BLOCK ? Dv : row + DELTA_BLOCK, key_dim, output,
+                           vector_gate);
+            if (output && j->y)
+                delta_copy(j->y_type, j->y, (size_t)t0 * j->y_stride + (size_t)h * j->y_head, j->y_stride, GDN_F32, w.y,
+                           0, Dv, n, Dv);
         }
     }
 }
 
 void VEC_NAME(gdn_delta)(const gdn_delta_job *j)
 {
-    const int output = j->y != NULL;
-    if (j->key_dim == 128 && !j->vector_gate && output) delta_run(j, 128, 1, 0);
-    else if (j->key_dim == 128 && !j->vector_gate) delta_run(j, 128, 0, 0);
-    else if (j->key_dim == 128) delta_run(j, 128, output, 1);
-    else delta_run(j, j->key_dim, output, j->vector_gate);
+    if (j->vector_gate) delta_run(j, j->key_dim, 1, 1);
+    else if (j->key_dim != 128) delta_run(j, j->key_dim, 1, 0);
+    else if (j->y) delta_run(j, 128, 1, 0);
+    else delta_run(j, 128, 0, 0);
 }
 
 #endif

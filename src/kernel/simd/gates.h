@@ -8,8 +8,9 @@ void VEC_NAME(gdn_gates)(const gdn_gates_job *j)
     for (int i = 0; i < j->n; i += VEC_WIDTH) {
         const int n = j->n - i < VEC_WIDTH ? j->n - i : VEC_WIDTH;
         const vec x = v_add(v_load_part(GDN_F32, j->a, (size_t)i, n), v_load_part(GDN_F32, j->dt_bias, (size_t)i, n));
-        const vec b = v_load_part(GDN_F32, j->b, (size_t)i, n), rate = v_exp(v_load_part(GDN_F32, j->A_log, (size_t)i, n));
-        vec       softplus, beta;
+        const vec b = v_load_part(GDN_F32, j->b, (size_t)i, n),
+                  rate = v_exp(v_load_part(GDN_F32, j->A_log, (size_t)i, n));
+        vec softplus, beta;
         if (j->recipe == GDN_RECIPE_MLX) {
             softplus = v_softplus_rounded(j->type, v_round_to(j->type, x));
             beta = v_sigmoid_rounded(j->type, b);

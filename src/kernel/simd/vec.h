@@ -58,10 +58,11 @@ VEC_INLINE vec v_exp(vec x)
     x = v_max(v_set1(GDN_EXP_LO), x);
     x = v_min(v_set1(GDN_EXP_HI), x);
     const vec     magic = v_set1(GDN_EXP_MAGIC), t = v_fma(x, v_set1(GDN_EXP_LOG2E), magic), n = v_sub(t, magic);
-    const vec_int e = v_int_sub(v_bits(t), v_bits(magic)), e1 = v_int_half(e), e2 = v_int_sub(e, e1), bias = v_int_set1(127);
-    const vec     r1 = v_fma(n, v_set1(-GDN_EXP_LN2_HI), x), low = v_set1(-GDN_EXP_LN2_LO), r = v_fma(n, low, r1);
-    const vec     r_low = v_fma(n, low, v_sub(r1, r)), one = v_set1(1.0f);
-    vec           p = v_fma(v_set1(GDN_EXP_C6), r, v_set1(GDN_EXP_C5));
+    const vec_int e = v_int_sub(v_bits(t), v_bits(magic)), e1 = v_int_half(e), e2 = v_int_sub(e, e1),
+                  bias = v_int_set1(127);
+    const vec r1 = v_fma(n, v_set1(-GDN_EXP_LN2_HI), x), low = v_set1(-GDN_EXP_LN2_LO), r = v_fma(n, low, r1);
+    const vec r_low = v_fma(n, low, v_sub(r1, r)), one = v_set1(1.0f);
+    vec       p = v_fma(v_set1(GDN_EXP_C6), r, v_set1(GDN_EXP_C5));
     p = v_fma(p, r, v_set1(GDN_EXP_C4));
     p = v_fma(p, r, v_set1(GDN_EXP_C3));
     p = v_fma(p, r, v_set1(GDN_EXP_C2));
@@ -102,10 +103,7 @@ VEC_INLINE vec v_sigmoid(vec x)
     return v_if_less(x, v_set1(0.0f), v_mul(e, r), r);
 }
 
-VEC_INLINE vec v_softplus(vec x)
-{
-    return v_add(v_max(x, v_set1(0.0f)), v_log1p_unit(v_exp(v_neg(v_abs(x)))));
-}
+VEC_INLINE vec v_softplus(vec x) { return v_add(v_max(x, v_set1(0.0f)), v_log1p_unit(v_exp(v_neg(v_abs(x))))); }
 
 VEC_INLINE vec v_sigmoid_rounded(gdn_type type, vec x)
 {

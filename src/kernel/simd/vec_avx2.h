@@ -21,8 +21,14 @@ static inline vec  v_max(vec a, vec b) { return _mm256_max_ps(a, b); }
 static inline vec  v_min(vec a, vec b) { return _mm256_min_ps(a, b); }
 static inline vec  v_abs(vec a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
 static inline vec  v_neg(vec a) { return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f)); }
-static inline vec  v_if_less(vec x, vec y, vec a, vec b) { return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, y, _CMP_LT_OQ)); }
-static inline vec  v_if_equal(vec x, vec y, vec a, vec b) { return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, y, _CMP_EQ_OQ)); }
+static inline vec  v_if_less(vec x, vec y, vec a, vec b)
+{
+    return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, y, _CMP_LT_OQ));
+}
+static inline vec v_if_equal(vec x, vec y, vec a, vec b)
+{
+    return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, y, _CMP_EQ_OQ));
+}
 
 static inline vec_int v_bits(vec a) { return _mm256_castps_si256(a); }
 static inline vec     v_from_bits(vec_int a) { return _mm256_castsi256_ps(a); }
@@ -83,8 +89,10 @@ static inline vec4 v4_scale(vec4 a, float s) { return _mm_mul_ps(a, _mm_set1_ps(
 
 static inline void v_transpose4(vec r[4])
 {
-    const __m256d a = _mm256_castps_pd(_mm256_unpacklo_ps(r[0], r[1])), b = _mm256_castps_pd(_mm256_unpackhi_ps(r[0], r[1]));
-    const __m256d c = _mm256_castps_pd(_mm256_unpacklo_ps(r[2], r[3])), d = _mm256_castps_pd(_mm256_unpackhi_ps(r[2], r[3]));
+    const __m256d a = _mm256_castps_pd(_mm256_unpacklo_ps(r[0], r[1])),
+                  b = _mm256_castps_pd(_mm256_unpackhi_ps(r[0], r[1]));
+    const __m256d c = _mm256_castps_pd(_mm256_unpacklo_ps(r[2], r[3])),
+                  d = _mm256_castps_pd(_mm256_unpackhi_ps(r[2], r[3]));
     r[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, c));
     r[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, c));
     r[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(b, d));

@@ -78,7 +78,8 @@ static inline __m128 v_fold4(vec a, vec b, vec c, vec d)
     vec       x = v_add(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xDD));
     x = v_add(x, _mm512_permute_ps(x, 0x4E));
     x = v_add(x, _mm512_permute_ps(x, 0xB1));
-    return _mm512_castps512_ps128(_mm512_permutexvar_ps(_mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 8, 4, 0), x));
+    return _mm512_castps512_ps128(
+        _mm512_permutexvar_ps(_mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 8, 4, 0), x));
 }
 
 typedef __m128     vec4;
@@ -89,8 +90,10 @@ static inline vec4 v4_scale(vec4 a, float s) { return _mm_mul_ps(a, _mm_set1_ps(
 
 static inline void v_transpose4(vec r[4])
 {
-    const __m512d a = _mm512_castps_pd(_mm512_unpacklo_ps(r[0], r[1])), b = _mm512_castps_pd(_mm512_unpackhi_ps(r[0], r[1]));
-    const __m512d c = _mm512_castps_pd(_mm512_unpacklo_ps(r[2], r[3])), d = _mm512_castps_pd(_mm512_unpackhi_ps(r[2], r[3]));
+    const __m512d a = _mm512_castps_pd(_mm512_unpacklo_ps(r[0], r[1])),
+                  b = _mm512_castps_pd(_mm512_unpackhi_ps(r[0], r[1]));
+    const __m512d c = _mm512_castps_pd(_mm512_unpacklo_ps(r[2], r[3])),
+                  d = _mm512_castps_pd(_mm512_unpackhi_ps(r[2], r[3]));
     r[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
     r[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
     r[2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));

@@ -41,7 +41,10 @@ static inline uint32x4_t v_bf16_bits(vec a) /* in the upper halves; the lower ha
     return vbslq_u32(vceqq_f32(a, a), rounded, vorrq_u32(u, vdupq_n_u32(0x400000)));
 }
 
-static inline vec v_round_bf16(vec a) { return vreinterpretq_f32_u32(vandq_u32(v_bf16_bits(a), vdupq_n_u32(0xffff0000u))); }
+static inline vec v_round_bf16(vec a)
+{
+    return vreinterpretq_f32_u32(vandq_u32(v_bf16_bits(a), vdupq_n_u32(0xffff0000u)));
+}
 
 static inline void v_store_bf16(uint16_t *p, vec a) { vst1_u16(p, vshrn_n_u32(v_bf16_bits(a), 16)); }
 
@@ -54,8 +57,10 @@ static inline float v_fold(vec a)
 
 static inline vec v_fold4(vec a, vec b, vec c, vec d)
 {
-    const vec ab = vaddq_f32(vcombine_f32(vget_low_f32(a), vget_low_f32(b)), vcombine_f32(vget_high_f32(a), vget_high_f32(b)));
-    const vec cd = vaddq_f32(vcombine_f32(vget_low_f32(c), vget_low_f32(d)), vcombine_f32(vget_high_f32(c), vget_high_f32(d)));
+    const vec ab =
+        vaddq_f32(vcombine_f32(vget_low_f32(a), vget_low_f32(b)), vcombine_f32(vget_high_f32(a), vget_high_f32(b)));
+    const vec cd =
+        vaddq_f32(vcombine_f32(vget_low_f32(c), vget_low_f32(d)), vcombine_f32(vget_high_f32(c), vget_high_f32(d)));
     return vpaddq_f32(ab, cd);
 }
 
@@ -75,7 +80,10 @@ static inline void v_transpose4(vec r[4])
 }
 
 /* Quads of a row of 128: vector u = 4*parity + 2*(bit 1 of the lane) + (bit 3); s = 2*(bit 2) + (bit 4). */
-static inline int v_quad(int u, int s) { return 16 * (s >> 1) + 64 * (s & 1) + 4 * (u >> 2) + 8 * (u >> 1 & 1) + 32 * (u & 1); }
+static inline int v_quad(int u, int s)
+{
+    return 16 * (s >> 1) + 64 * (s & 1) + 4 * (u >> 2) + 8 * (u >> 1 & 1) + 32 * (u & 1);
+}
 
 static inline void v_load_quads(vec out[8][4], const float *row)
 {
