@@ -93,7 +93,7 @@ typedef struct gdn_batch {
 typedef struct gdn_slots {
     void          *base;
     const int32_t *index;  /* [B] or NULL */
-    size_t         stride; /* bytes; a multiple of 4 */
+    size_t         stride; /* bytes; a multiple of 4, at least the size of one state */
 } gdn_slots;
 
 /* ---- operations: independent of any cache; arrays must not overlap unless said ------------------------------------ */

@@ -1,0 +1,72 @@
+/* gdn - the command line.  A verb is a line of the table below. */
+#include "cli/cli.h"
+#include "gdn/delta.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#ifndef GDN_COMMIT
+#define GDN_COMMIT "unknown"
+#endif
+
+static const struct verb {
+    const char  *name, *summary;
+    gdn_verb_fn *run;
+} verbs[] = {
+    {"bench", "measure the operations on this machine", gdn_verb_bench},
+};
+enum { N_VERBS = sizeof verbs / sizeof *verbs };
+
+static int help(void)
+{
+    printf("gdn - Gated DeltaNet inference on CPUs\n\n"
+           "usage: gdn VERB [options]      gdn VERB --help      gdn --help | --version\n\n"
+           "verbs\n");
+    for (int i = 0; i < N_VERBS; i++) printf("  %-10s %s\n", verbs[i].name, verbs[i].summary);
+    printf("\nexamples\n"
+           "  gdn bench --ops                            every operation at every CPU level, about half a minute\n"
+           "  gdn bench --ops --op delta --level avx512  the gated delta rule, AVX-512 only\n"
+           "  gdn bench --ops --csv > ops.csv            the same table for a spreadsheet\n\n"
+           "Results go to standard output, messages to standard error.\n"
+           "exit status: 0 done, 1 failed, 2 the command line is wrong\n");
+    return GDN_EXIT_OK;
+}
+
+static int version(void)
+{
+    struct utsname name;
+    gdn_compute   *compute;
+    gdn_error      err;
+    if (gdn_compute_open(&compute, NULL, 1, &err)) return gdn_cli_fail(GDN_EXIT_FAILED, NULL, "%s", err.message);
+    printf("gdn %s (commit %s), CPU level %s, %s\n", GDN_VERSION, GDN_COMMIT, gdn_compute_level(compute),
+           uname(&name) ? "unknown architecture" : name.machine);
+    gdn_compute_close(compute);
+    return GDN_EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+    if (!word) return gdn_cli_fail(GDN_EXIT_USAGE, NULL, "no verb given; see 'gdn --help'");
+    int is_help = !strcmp(word, "--help") || !strcmp(word, "-h");
+    if (is_help || !strcmp(word, "--version")) {
+        if (argc > 2) return gdn_cli_fail(GDN_EXIT_USAGE, NULL, "unexpected argument '%s' after %s", argv[2], word);
+        return is_help ? help() : version();
+    }
+    for (int i = 0; i < N_VERBS; i++) {
+        if (!strcmp(word, verbs[i].name)) return verbs[i].run(argc - 2, argv + 2);
+    }
+    return gdn_cli_fail(GDN_EXIT_USAGE, NULL, "unknown %s '%s'; see 'gdn --help'", *word == '-' ? "option" : "verb",
+                        word);
+}
+
+int main(int argc, char **argv)
+{
+    /* Otherwise the next file opened would become standard output. */
+    if (fcntl(1, F_GETFD) < 0)
+        return gdn_cli_fail(GDN_EXIT_FAILED, NULL, "standard output is closed; nothing to write results to");
+    int status = run(argc, argv);
+    int written = gdn_cli_flush();
+    return status ? status : written;
+}

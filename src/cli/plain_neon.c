@@ -1,0 +1,2 @@
+#define PLAIN_NAME gdn_plain_neon
+#include "cli/plain_text.h"
