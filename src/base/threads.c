@@ -110,7 +110,6 @@ static void start_run(gdn_threads *t)
 
 gdn_status gdn_threads_open(gdn_threads **out, int n_threads, gdn_error *err)
 {
-    *out = NULL;
     if (n_threads < 1 || n_threads > 256)
         return gdn_fail(err, GDN_BAD_ARGUMENT, n_threads, "threads: %d is not a thread count; use 1 to 256", n_threads);
     gdn_threads *t = calloc(1, sizeof *t + (size_t)n_threads * sizeof t->worker[0]);

@@ -27,7 +27,6 @@ static const gdn_level *find_level(const char *name, gdn_error *err)
 gdn_status gdn_compute_open(gdn_compute **out, const char *level, int n_threads, gdn_error *err)
 {
     if (!out) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "compute: out is NULL");
-    *out = NULL;
     gdn_error        why = {GDN_OK, 0, ""};
     const gdn_level *found = find_level(level, &why);
     if (!found) return gdn_fail(err, why.code, why.at, "%s", why.message);

@@ -71,8 +71,8 @@ bool gdn_cache_padded(const gdn_cache *cache);
 gdn_status gdn_step_enter(gdn_cache *cache, int layer, gdn_error *err);
 /* The lanes with rows have written their slot. */
 void gdn_step_leave(gdn_cache *cache, int layer);
-/* Where layer `layer` of a lane reads and writes; rows and mask are the caller's. */
-gdn_core_lane gdn_step_lane(const gdn_cache *cache, int lane, int layer);
+/* Where layer `layer` of lane i reads and writes; rows and mask are the caller's. */
+gdn_core_lane gdn_step_lane(const gdn_cache *cache, int i, int layer);
 
 gdn_status gdn_round_open(gdn_cache *cache, gdn_error *err);
 void       gdn_round_close(gdn_cache *cache);

@@ -1,10 +1,11 @@
 #include "state/cache.h"
 
-/* A lane without a slot needs one, and so does a lane whose slot others see. */
+/* A lane without a slot needs one, and so does a lane whose slot others see.  (In the middle of a step nobody else can see
+ * it: extract is refused.) */
 static bool wants_slot(const gdn_cache *cache, int i)
 {
-    const gdn_lane *lane = &cache->lanes[i];
-    return cache->counts[i] && (lane->cur < 0 || (lane->prev < 0 && gdn_pool_shared(cache->pool, lane->cur)));
+    const int cur = cache->lanes[i].cur;
+    return cache->counts[i] && (cur < 0 || gdn_pool_shared(cache->pool, cur));
 }
 
 gdn_status gdn_step_enter(gdn_cache *cache, int layer, gdn_error *err)

@@ -36,7 +36,7 @@ typedef struct delta_pass {
     float       *y;      /* [rows] */
 } delta_pass;
 
-VEC_INLINE void delta_to_lanes(float *dst, const float *src, int key_dim)
+static void delta_to_lanes(float *dst, const float *src, int key_dim)
 {
     if (key_dim != 128) {
         gdn_row_to_lanes(dst, src, key_dim);
@@ -52,7 +52,7 @@ VEC_INLINE void delta_to_lanes(float *dst, const float *src, int key_dim)
     }
 }
 
-VEC_INLINE void delta_from_lanes(float *row, int key_dim)
+static void delta_from_lanes(float *row, int key_dim)
 {
     if (key_dim != 128) {
         gdn_row_from_lanes(row, row, key_dim);
@@ -174,7 +174,7 @@ typedef struct delta_work {
 } delta_work;
 
 /* Make four rows of a head ready for its first token: returns where they stand, in lane order. */
-VEC_INLINE const float *delta_enter(const gdn_delta_job *j, const float *in, float *S, int key_dim)
+static const float *delta_enter(const gdn_delta_job *j, const float *in, float *S, int key_dim)
 {
     if (in && j->lane_order) return in;
     if (!in) memset(S, 0, (size_t)4 * key_dim * sizeof *S);
@@ -183,7 +183,7 @@ VEC_INLINE const float *delta_enter(const gdn_delta_job *j, const float *in, flo
 }
 
 /* Back to natural order after the last token, if that is what the caller has. */
-VEC_INLINE void delta_leave(const gdn_delta_job *j, float *S, int key_dim)
+static void delta_leave(const gdn_delta_job *j, float *S, int key_dim)
 {
     for (int r = 0; !j->lane_order && r < 4; r++) delta_from_lanes(S + r * key_dim, key_dim);
 }
@@ -260,7 +260,7 @@ VEC_INLINE void delta_many(const gdn_delta_job *j, const delta_work *w, int h, i
 }
 
 /* n rows of q or k, from f32 or bf16 in natural order to f32 in lane order. */
-VEC_INLINE void delta_pack(float *dst, gdn_type type, const void *src, size_t at, size_t stride, int n, int key_dim)
+static void delta_pack(float *dst, gdn_type type, const void *src, size_t at, size_t stride, int n, int key_dim)
 {
     float natural[GDN_MAX_DIM];
     for (int t = 0; t < n; t++, at += stride) {
@@ -270,7 +270,7 @@ VEC_INLINE void delta_pack(float *dst, gdn_type type, const void *src, size_t at
 }
 
 /* n rows of `width` values from one type and stride to another. */
-VEC_INLINE void delta_copy(gdn_type to, void *dst, size_t dst_at, size_t dst_stride, gdn_type from, const void *src,
+static void delta_copy(gdn_type to, void *dst, size_t dst_at, size_t dst_stride, gdn_type from, const void *src,
                            size_t src_at, size_t src_stride, int n, int width)
 {
     for (int t = 0; t < n; t++, dst_at += dst_stride, src_at += src_stride)
@@ -309,12 +309,18 @@ VEC_INLINE void delta_run(const gdn_delta_job *j, int key_dim, int output, int v
     }
 }
 
+/* One function each, so that compilers see pieces of a size they are good at. */
+static __attribute__((noinline)) void delta_128(const gdn_delta_job *j) { delta_run(j, 128, 1, 0); }
+static __attribute__((noinline)) void delta_128_state(const gdn_delta_job *j) { delta_run(j, 128, 0, 0); }
+static __attribute__((noinline)) void delta_any(const gdn_delta_job *j) { delta_run(j, j->key_dim, 1, 0); }
+static __attribute__((noinline)) void delta_vector(const gdn_delta_job *j) { delta_run(j, j->key_dim, 1, 1); }
+
 void VEC_NAME(gdn_delta)(const gdn_delta_job *j)
 {
-    if (j->vector_gate) delta_run(j, j->key_dim, 1, 1);
-    else if (j->key_dim != 128) delta_run(j, j->key_dim, 1, 0);
-    else if (j->y) delta_run(j, 128, 1, 0);
-    else delta_run(j, 128, 0, 0);
+    if (j->vector_gate) delta_vector(j);
+    else if (j->key_dim != 128) delta_any(j);
+    else if (j->y) delta_128(j);
+    else delta_128_state(j);
 }
 
 #endif

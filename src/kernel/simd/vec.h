@@ -13,7 +13,11 @@
 #include "kernel/kernel.h"
 #include "kernel/math.h"
 
+#ifdef GDN_SANITIZED /* instrumented and inlined, the recurrence takes compilers minutes */
+#define VEC_INLINE static inline
+#else
 #define VEC_INLINE static inline __attribute__((always_inline))
+#endif
 #if defined(__clang__)
 #define VEC_UNROLL /* clang unrolls by itself, and warns where a pragma asks for what it cannot do */
 #else
