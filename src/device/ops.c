@@ -180,18 +180,18 @@ gdn_status gdn_gates(gdn_compute *compute, const gdn_gates_args *a, gdn_error *e
     return GDN_OK;
 }
 
-void gdn_gates_of_tile(const gdn_compute *compute, gdn_scratch *x, const gdn_gates_tile *tile)
+void gdn_gates_of_tile(const gdn_compute *compute, gdn_scratch *scratch, const gdn_gates_tile *tile)
 {
     int n = 0;
     for (int t = 0; t < tile->n_tokens; t++)
         for (int i = 0; i < tile->n_heads; i++, n++) {
             const int head = tile->head + i * tile->step;
-            x->a[n] = gdn_load(tile->type, tile->a, (size_t)t * tile->stride + head);
-            x->b[n] = gdn_load(tile->type, tile->b, (size_t)t * tile->stride + head);
-            x->A_log[n] = tile->A_log[head];
-            x->dt_bias[n] = tile->dt_bias[head];
+            scratch->a[n] = gdn_load(tile->type, tile->a, (size_t)t * tile->stride + head);
+            scratch->b[n] = gdn_load(tile->type, tile->b, (size_t)t * tile->stride + head);
+            scratch->A_log[n] = tile->A_log[head];
+            scratch->dt_bias[n] = tile->dt_bias[head];
         }
-    const gdn_gates_job job = {n, tile->type, tile->recipe, x->a, x->b, x->A_log, x->dt_bias, x->a, x->b};
+    const gdn_gates_job job = {n, tile->type, tile->recipe, scratch->a, scratch->b, scratch->A_log, scratch->dt_bias, scratch->a, scratch->b};
     compute->kernels.gates(&job);
 }
 
