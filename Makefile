@@ -15,7 +15,7 @@ OPT      = $(if $(DEBUG),-O1,-O2)
 OPT_FAST = $(if $(DEBUG),-O1,-O3)
 WARN     = -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes \
            $(if $(WERROR),-Werror)
-SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+SANFLAGS = $(if $(SAN),-DGDN_SANITIZED -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
 # The numbers are part of the contract: no contraction, nothing of -ffast-math.  All objects are position independent, so
 # that one set serves both libraries; without semantic interposition that costs nothing inside the library.
@@ -101,7 +101,8 @@ $(BUILD)/gdn.map: $(HEADERS) tools/exports.sh
 	@mkdir -p $(@D)
 	$(Q)sh tools/exports.sh --map $(HEADERS) >$@
 $(SHARED): $(LIB_OBJ) $(BUILD)/gdn.map
-	$(LINK) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(BUILD)/gdn.map -o $@ $(LIB_OBJ) $(LDLIBS)
+	$(LINK) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(BUILD)/gdn.map $(if $(SAN),,-Wl,-z,defs) \
+	  -o $@ $(LIB_OBJ) $(LDLIBS)
 $(BUILD)/libgdn.so: $(SHARED)
 	@ln -sf $(notdir $(SHARED)) $(BUILD)/$(SONAME) && ln -sf $(SONAME) $@
 
@@ -135,7 +136,9 @@ CROSS_TESTS :=
 endif
 
 REPLAY_TESTS = $(foreach f,$(FUZZ),"$(BUILD)/tests/fuzz/replay_$(f) tests/fuzz/corpus/$(f)")
-RUN = BUILD='$(BUILD)' CC='$(CC)' SAN='$(SAN)' SANFLAGS='$(SANFLAGS)' DEBUG='$(DEBUG)' sh tools/run_tests.sh
+# Under a sanitizer, too, an allocation that is too large returns NULL.
+SAN_ENV = $(foreach s,ASAN MSAN TSAN,$(s)_OPTIONS=allocator_may_return_null=1)
+RUN = $(if $(SAN),$(SAN_ENV)) BUILD='$(BUILD)' CC='$(CC)' SAN='$(SAN)' SANFLAGS='$(SANFLAGS)' DEBUG='$(DEBUG)' sh tools/run_tests.sh
 
 test:
 	@sh tools/install_deps.sh test

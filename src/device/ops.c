@@ -191,7 +191,9 @@ void gdn_gates_of_tile(const gdn_compute *compute, gdn_scratch *scratch, const g
             scratch->A_log[n] = tile->A_log[head];
             scratch->dt_bias[n] = tile->dt_bias[head];
         }
-    const gdn_gates_job job = {n, tile->type, tile->recipe, scratch->a, scratch->b, scratch->A_log, scratch->dt_bias, scratch->a, scratch->b};
+    const gdn_gates_job job = {n,          tile->type,     tile->recipe,     scratch->a,
+                               scratch->b, scratch->A_log, scratch->dt_bias, scratch->a,
+                               scratch->b};
     compute->kernels.gates(&job);
 }
 
