@@ -23,6 +23,7 @@ typedef struct gdn_lane {
     int         padding;
     int64_t     begin_offset; /* while a round is armed: the offset at its begin */
     int         window;       /* in a recorded round: tokens of the lane in it */
+    int         kept;         /* while a round ends: cur or prev, whichever will hold the lane */
 } gdn_lane;
 
 /* The recorded inputs: for each layer the valid rows of qkv, a and b, lane after lane. */

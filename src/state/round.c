@@ -173,14 +173,23 @@ static gdn_status check_complete(const gdn_cache *cache, const char *what, gdn_e
     return GDN_OK;
 }
 
-/* End the round of a lane whose cur covers `keep` tokens of its window. */
+/* The slot that will hold the lane once `keep` tokens are kept.  A replay runs in place on the old state, which costs half
+ * the memory traffic of writing the shadow again, unless another lane sees it or there is none. */
+static int kept_slot(const gdn_pool *pool, const gdn_lane *lane, int keep)
+{
+    if (keep == 0) return lane->prev;
+    if (keep == lane->window) return lane->cur;
+    return lane->prev >= 0 && !gdn_pool_shared(pool, lane->prev) ? lane->prev : lane->cur;
+}
+
+/* End the round of a lane whose slot `kept` covers `keep` tokens of its window. */
 static void settle(gdn_pool *pool, gdn_lane *lane, int keep)
 {
-    if (keep) {
+    if (lane->kept == lane->prev) {
+        gdn_lane_revert(pool, lane);
+    } else {
         gdn_pool_release(pool, lane->prev);
         lane->prev = -1;
-    } else {
-        gdn_lane_revert(pool, lane);
     }
     lane->offset = lane->begin_offset + keep;
 }
@@ -190,7 +199,11 @@ gdn_status gdn_round_commit(gdn_cache *cache, gdn_error *err)
     if (!cache) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "commit: the cache is NULL; pass one");
     const gdn_status status = check_complete(cache, "commit", err);
     if (status) return status;
-    for (int i = 0; i < cache->n_lanes; i++) settle(cache->pool, &cache->lanes[i], cache->lanes[i].window);
+    for (int i = 0; i < cache->n_lanes; i++) {
+        gdn_lane *lane = &cache->lanes[i];
+        lane->kept = kept_slot(cache->pool, lane, lane->window);
+        settle(cache->pool, lane, lane->window);
+    }
     disarm(cache);
     return GDN_OK;
 }
@@ -211,8 +224,8 @@ static gdn_status check_keep(const gdn_cache *cache, const int *keep, int n_keep
     return GDN_OK;
 }
 
-/* Write into cur what the first tokens of each window make of the state at begin.  Lanes whose kept part is the whole window
- * are there already. */
+/* Make, in each lane's kept slot, what the first tokens of its window make of the state at begin.  Lanes whose kept part is
+ * the whole window are there already. */
 static void replay(gdn_compute *compute, gdn_cache *cache, int layer)
 {
     const gdn_round *round = &cache->round;
@@ -228,9 +241,10 @@ static void replay(gdn_compute *compute, gdn_cache *cache, int layer)
         cache->core[n_lanes++] = (gdn_core_lane){.first_row = first_row,
                                                  .n_rows = keep,
                                                  .tail_in = seen ? gdn_pool_tail(pool, lane->prev, layer) : NULL,
-                                                 .tail_out = gdn_pool_tail(pool, lane->cur, layer),
+                                                 .tail_out = gdn_pool_tail(pool, lane->kept, layer),
                                                  .state_in = seen ? gdn_pool_state(pool, lane->prev, layer) : NULL,
-                                                 .state_out = gdn_pool_state(pool, lane->cur, layer)};
+                                                 .state_out = gdn_pool_state(pool, lane->kept, layer)};
+        gdn_pool_mark(cache->pool, lane->kept, layer);
     }
     if (!n_lanes) return;
     const gdn_core_args args = {.config = &pool->config,
@@ -250,7 +264,12 @@ gdn_status gdn_round_rollback(gdn_compute *compute, gdn_cache *cache, const int 
     gdn_status status = check_complete(cache, "rollback", err);
     if (!status) status = check_keep(cache, keep, n_keep, err);
     if (status) return status;
-    for (int i = 0; i < cache->n_lanes; i++) cache->counts[i] = keep[n_keep == 1 ? 0 : i];
+    for (int i = 0; i < cache->n_lanes; i++) {
+        gdn_lane *lane = &cache->lanes[i];
+        cache->counts[i] = keep[n_keep == 1 ? 0 : i];
+        lane->kept =
+            kept_slot(cache->pool, lane, cache->counts[i]); /* chosen before any lane ends: that may unshare a slot */
+    }
     for (int layer = 0; layer < cache->pool->n_layers; layer++) replay(compute, cache, layer);
     for (int i = 0; i < cache->n_lanes; i++) settle(cache->pool, &cache->lanes[i], cache->counts[i]);
     disarm(cache);
