@@ -4,7 +4,10 @@
 #define GDN_KERNEL_SIMD_CONV_SILU_H
 #include "kernel/simd/vec.h"
 
-enum { CONV_BLOCK = 512 };
+enum {
+    CONV_BLOCK = 512,
+    CONV_AHEAD = 4
+}; /* channels; tokens: rows may be pages apart, out of sight of the prefetcher */
 
 /* Row t of the input as a pointer and an element offset; NULL where it is zero. */
 VEC_INLINE const void *conv_row(const gdn_conv_job *j, int t, size_t *at)
@@ -17,29 +20,41 @@ VEC_INLINE const void *conv_row(const gdn_conv_job *j, int t, size_t *at)
     return j->tail_in;
 }
 
+/* Outputs c..c+n of a token, from its rows first..n_taps. */
+VEC_INLINE void conv_vec(const gdn_conv_job *j, gdn_type type, gdn_recipe recipe, int n_taps, const void *const *row,
+                         const size_t *at, int first, size_t y_at, int c, int n)
+{
+    vec s = v_set1(0.0f), y;
+    for (int k = first; k < n_taps; k++) {
+        const vec w = v_load_part(GDN_F32, j->w, (size_t)k * j->w_stride + c, n);
+        s = v_fma(w, v_load_part(type, row[k], at[k] + c, n), s);
+    }
+    if (recipe == GDN_RECIPE_MLX) {
+        s = v_round_to(type, s);
+        y = v_mul(s, v_sigmoid_rounded(type, s));
+    } else {
+        y = v_mul(s, v_sigmoid(s));
+    }
+    v_store_part(type, j->y, y_at + c, n, y);
+}
+
 VEC_INLINE void conv_token(const gdn_conv_job *j, gdn_type type, gdn_recipe recipe, int n_taps, int t, int c0, int c1)
 {
-    const void *row[GDN_MAX_TAPS];
-    size_t      at[GDN_MAX_TAPS];
-    int         first = 0; /* rows of zeros come first, and fmaf of a zero leaves the 0 that s starts from */
+    const size_t size = type == GDN_BF16 ? 2 : 4, y_at = (size_t)t * j->y_stride;
+    const char  *ahead = (const char *)j->x + (size_t)(t + CONV_AHEAD) * j->x_stride * size;
+    const void  *row[GDN_MAX_TAPS];
+    size_t       at[GDN_MAX_TAPS];
+    int first = 0, c = c0; /* rows of zeros come first, and fmaf of a zero leaves the 0 that the sum starts from */
     for (int k = 0; k < n_taps; k++) {
         row[k] = conv_row(j, t - n_taps + 1 + k, &at[k]);
         if (!row[k]) first = k + 1;
     }
-    for (int c = c0; c < c1; c += VEC_WIDTH) {
-        const int n = c1 - c < VEC_WIDTH ? c1 - c : VEC_WIDTH;
-        vec       s = v_set1(0.0f), y;
-        for (int k = first; k < n_taps; k++)
-            s = v_fma(v_load_part(GDN_F32, j->w, (size_t)k * j->w_stride + c, n),
-                      v_load_part(type, row[k], at[k] + c, n), s);
-        if (recipe == GDN_RECIPE_MLX) {
-            s = v_round_to(type, s);
-            y = v_mul(s, v_sigmoid_rounded(type, s));
-        } else {
-            y = v_mul(s, v_sigmoid(s));
-        }
-        v_store_part(type, j->y, (size_t)t * j->y_stride + c, n, y);
+    for (; c + VEC_WIDTH <= c1; c += VEC_WIDTH) {
+        __builtin_prefetch(ahead + (size_t)c * size);
+        if (first == 0) conv_vec(j, type, recipe, n_taps, row, at, 0, y_at, c, VEC_WIDTH);
+        else conv_vec(j, type, recipe, n_taps, row, at, first, y_at, c, VEC_WIDTH);
     }
+    if (c < c1) conv_vec(j, type, recipe, n_taps, row, at, first, y_at, c, c1 - c);
 }
 
 VEC_INLINE void conv_tail(const gdn_conv_job *j, int c0, int c1)

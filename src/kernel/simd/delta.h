@@ -271,7 +271,7 @@ static void delta_pack(float *dst, gdn_type type, const void *src, size_t at, si
 
 /* n rows of `width` values from one type and stride to another. */
 static void delta_copy(gdn_type to, void *dst, size_t dst_at, size_t dst_stride, gdn_type from, const void *src,
-                           size_t src_at, size_t src_stride, int n, int width)
+                       size_t src_at, size_t src_stride, int n, int width)
 {
     for (int t = 0; t < n; t++, dst_at += dst_stride, src_at += src_stride)
         for (int i = 0; i < width; i += VEC_WIDTH) {
