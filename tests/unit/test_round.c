@@ -224,6 +224,29 @@ static void shared_slots(void **unused)
     lab_close(&l);
 }
 
+/* Two lanes of one batch that share a slot: the first one's end must not change what is done for the second. */
+static void shared_slot_in_one_batch(void **unused)
+{
+    lab        l;
+    gdn_cache *alone;
+    const int  n[] = {3, 3}, keep[] = {1, 2}, tokens[] = {14, 15, 16, 21, 22, 23};
+    (void)unused;
+    lab_open(&l, GDN_BF16, 2, 3);
+    gdn_cache *cache = lab_prefilled(&l, 2, WINDOW, A, 3);
+    ACCEPTED(gdn_cache_extract(cache, 0, &alone, &err));
+    ACCEPTED(gdn_cache_merge(cache, alone, &err));
+    ACCEPTED(gdn_round_begin(cache, &err));
+    lab_forward(&l, cache, ragged(cache, n), tokens);
+    ACCEPTED(gdn_round_rollback(l.compute, cache, keep, 2, &err));
+    const int first[] = {11, 12, 13, 14}, second[] = {11, 12, 13, 21, 22};
+    lab_expect(&l, cache, 0, first, 4, 4);
+    lab_expect(&l, cache, 1, second, 5, 5);
+    assert_int_equal(gdn_pool_free_slots(l.pool), 1);
+    gdn_cache_close(cache);
+    gdn_cache_close(alone);
+    lab_close(&l);
+}
+
 /* ---- rounds that nobody ends -------------------------------------------------------------------------------------- */
 
 static void stale_rounds(void **unused)
@@ -430,6 +453,7 @@ int main(void)
         cmocka_unit_test(masked_round),
         cmocka_unit_test(rounds_in_a_row),
         cmocka_unit_test(shared_slots),
+        cmocka_unit_test(shared_slot_in_one_batch),
         cmocka_unit_test(stale_rounds),
         cmocka_unit_test(windows_and_memory),
         cmocka_unit_test(begin_refusals),
