@@ -40,7 +40,8 @@ check_with() {
 # ---- source --------------------------------------------------------------------------------------------------------
 
 format() { # prints the lines that clang-format would change
-    ! sources | xargs clang-format-14 --dry-run 2>&1 | grep -oE '^[^ :]+:[0-9]+' | sort -t : -k 1,1 -k 2,2n -u
+    lines=$(sources | xargs clang-format-14 --dry-run 2>&1 | grep -oE '^[^ :]+:[0-9]+' | sort -t : -k 1,1 -k 2,2n -u)
+    [ -z "$lines" ] || { echo "$lines"; return 1; }
 }
 
 sizes() {

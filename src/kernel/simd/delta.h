@@ -280,6 +280,15 @@ static void delta_copy(gdn_type to, void *dst, size_t dst_at, size_t dst_stride,
         }
 }
 
+/* Ask for n rows of `width` values: rows of a wide activation lie pages apart, out of sight of the prefetcher. */
+static void delta_fetch(gdn_type type, const void *src, size_t at, size_t stride, int n, int width)
+{
+    const size_t size = type == GDN_BF16 ? 2 : 4;
+    for (int t = 0; t < n; t++, at += stride)
+        for (size_t byte = 0; byte < width * size; byte += 64)
+            __builtin_prefetch((const char *)src + at * size + byte, 0, 2);
+}
+
 /* `output` 0 leaves the output out; 1 computes it, and where there is no y it is dropped. */
 VEC_INLINE void delta_run(const gdn_delta_job *j, int key_dim, int output, int vector_gate)
 {
@@ -292,7 +301,11 @@ VEC_INLINE void delta_run(const gdn_delta_job *j, int key_dim, int output, int v
         delta_pack(w.k, j->qk_type, j->k, (size_t)t0 * j->qk_stride, j->qk_stride, n, key_dim);
         if (output)
             delta_pack(w.q, j->qk_type, j->y ? j->q : j->k, (size_t)t0 * j->qk_stride, j->qk_stride, n, key_dim);
+        const size_t ahead = (size_t)t0 + GDN_DELTA_CHUNK;
+        delta_fetch(j->qk_type, j->k, ahead * j->qk_stride, j->qk_stride, GDN_DELTA_CHUNK, key_dim);
+        if (output) delta_fetch(j->qk_type, j->q, ahead * j->qk_stride, j->qk_stride, GDN_DELTA_CHUNK, key_dim);
         for (int h = 0; h < j->n_heads; h++) {
+            delta_fetch(j->v_type, j->v, ahead * j->v_stride + h * j->v_head, j->v_stride, GDN_DELTA_CHUNK, Dv);
             delta_copy(GDN_F32, w.v, 0, Dv, j->v_type, j->v, (size_t)t0 * j->v_stride + (size_t)h * j->v_head,
                        j->v_stride, n, Dv);
             if (vector_gate)
