@@ -63,12 +63,12 @@ int         gdn_compute_threads(const gdn_compute *c) { return gdn_threads_count
 
 void gdn_bf16_from_f32(uint16_t *dst, const float *src, size_t n)
 {
-    for (size_t i = 0; i < n; i++) dst[i] = gdn_bf16_bits(src[i]);
+    for (size_t i = 0; i < n; i++) dst[i] = gdn_bf16_of_f32(src[i]);
 }
 
 void gdn_f32_from_bf16(float *dst, const uint16_t *src, size_t n)
 {
-    for (size_t i = 0; i < n; i++) dst[i] = gdn_bf16_value(src[i]);
+    for (size_t i = 0; i < n; i++) dst[i] = gdn_f32_of_bf16(src[i]);
 }
 
 void gdn_conv_pack(float *dst, const void *src, gdn_type type, int n_channels, int n_taps)

@@ -2,6 +2,7 @@
  * IEEE operations with one rounding each (fmaf, +, -, *, /), so every compiler and CPU gives the same bits. */
 #ifndef GDN_KERNEL_MATH_H
 #define GDN_KERNEL_MATH_H
+#include "base/half.h"
 #include "gdn/delta.h"
 #include <math.h>
 #include <stdint.h>
@@ -21,30 +22,20 @@ static inline float gdn_from_bits(uint32_t u)
     return x;
 }
 
-static inline float gdn_bf16_value(uint16_t h) { return gdn_from_bits((uint32_t)h << 16); }
-
-/* Nearest even; a NaN keeps its sign and upper payload and becomes quiet. */
-static inline uint16_t gdn_bf16_bits(float x)
-{
-    uint32_t u = gdn_bits(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
-    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
-}
-
 static inline float gdn_round_to(gdn_type type, float x)
 {
-    return type == GDN_BF16 ? gdn_bf16_value(gdn_bf16_bits(x)) : x;
+    return type == GDN_BF16 ? gdn_f32_of_bf16(gdn_bf16_of_f32(x)) : x;
 }
 
 /* Element i of an array of `type`. */
 static inline float gdn_load(gdn_type type, const void *p, size_t i)
 {
-    return type == GDN_BF16 ? gdn_bf16_value(((const uint16_t *)p)[i]) : ((const float *)p)[i];
+    return type == GDN_BF16 ? gdn_f32_of_bf16(((const uint16_t *)p)[i]) : ((const float *)p)[i];
 }
 
 static inline void gdn_store(gdn_type type, void *p, size_t i, float x)
 {
-    if (type == GDN_BF16) ((uint16_t *)p)[i] = gdn_bf16_bits(x);
+    if (type == GDN_BF16) ((uint16_t *)p)[i] = gdn_bf16_of_f32(x);
     else ((float *)p)[i] = x;
 }
 

@@ -91,12 +91,12 @@ static void bf16(check *c)
             const float x = gdn_from_bits(h << 16 | low[i]);
             uint16_t    want;
             if (isnan(x)) {
-                if (!isnan(gdn_bf16_value(gdn_bf16_bits(x))))
+                if (!isnan(gdn_f32_of_bf16(gdn_bf16_of_f32(x))))
                     check_fail(c, "a NaN (%04x%04x) became a number", h, low[i]);
                 continue;
             }
             typed_set(GDN_BF16, &want, 0, x);
-            if (gdn_bf16_bits(x) != want) check_fail(c, "%a gives %04x, not %04x", (double)x, gdn_bf16_bits(x), want);
+            if (gdn_bf16_of_f32(x) != want) check_fail(c, "%a gives %04x, not %04x", (double)x, gdn_bf16_of_f32(x), want);
         }
 }
 

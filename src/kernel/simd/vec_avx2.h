@@ -1,7 +1,7 @@
 /* vec_avx2.h - the vector words of simd/, 8 floats wide.  The meaning of each word stands in simd/vec.h. */
 #ifndef GDN_KERNEL_SIMD_VEC_AVX2_H
 #define GDN_KERNEL_SIMD_VEC_AVX2_H
-#include <immintrin.h>
+#include "kernel/simd/vec_x86.h"
 #include <stdint.h>
 
 #define VEC_NAME(name) name##_avx2
@@ -80,12 +80,6 @@ static inline __m128 v_fold4(vec a, vec b, vec c, vec d)
     x = v_add(x, _mm256_permute_ps(x, 0xB1));
     return _mm_shuffle_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1), 0x88);
 }
-
-typedef __m128     vec4;
-static inline vec4 v4_load(const float *p) { return _mm_loadu_ps(p); }
-static inline void v4_store(float *p, vec4 a) { _mm_storeu_ps(p, a); }
-static inline vec4 v4_sub(vec4 a, vec4 b) { return _mm_sub_ps(a, b); }
-static inline vec4 v4_scale(vec4 a, float s) { return _mm_mul_ps(a, _mm_set1_ps(s)); }
 
 static inline void v_transpose4(vec r[4])
 {
