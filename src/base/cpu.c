@@ -4,6 +4,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* XCR0: which register files the operating system saves. */
 static uint64_t saved_registers(void)
@@ -13,9 +15,18 @@ static uint64_t saved_registers(void)
     return (uint64_t)hi << 32 | lo;
 }
 
+/* Linux enlarges the saved state of a process by the tiles only when asked; asking again is harmless. */
+static int ask_for_tiles(void)
+{
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
 unsigned gdn_cpu_flags(void)
 {
-    unsigned a, b, c, d, b7, c7, d7, flags = 0;
+    const unsigned amx_bf16 = 1u << 22, amx_tile = 1u << 24; /* of leaf 7, edx */
+    const uint64_t tiles = 3u << 17;
+    unsigned       a, b, c, d, b7, c7, d7, flags = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return 0;
     if (!__get_cpuid_count(7, 0, &a, &b7, &c7, &d7)) return 0;
     const uint64_t saved = saved_registers();
@@ -23,6 +34,8 @@ unsigned gdn_cpu_flags(void)
     if ((saved & 0xe6) == 0xe6 && (flags & GDN_CPU_AVX2) && (b7 & bit_AVX512F) && (b7 & bit_AVX512BW) &&
         (b7 & bit_AVX512VL) && (b7 & bit_AVX512DQ))
         flags |= GDN_CPU_AVX512;
+    if ((saved & tiles) == tiles && (flags & GDN_CPU_AVX512) && (d7 & amx_bf16) && (d7 & amx_tile) && ask_for_tiles())
+        flags |= GDN_CPU_AMX;
     return flags;
 }
 #elif defined(__aarch64__)

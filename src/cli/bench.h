@@ -92,6 +92,7 @@ void gdn_bench_qk_norm(gdn_bench *bench);    /* bench_rows.c */
 void gdn_bench_gates(gdn_bench *bench);      /* bench_rows.c */
 void gdn_bench_gated_norm(gdn_bench *bench); /* bench_rows.c */
 void gdn_bench_delta(gdn_bench *bench);      /* bench_delta.c */
+void gdn_bench_matmul(gdn_bench *bench);     /* bench_matmul.c */
 void gdn_bench_layer(gdn_bench *bench);      /* bench_layer.c */
 void gdn_bench_round(gdn_bench *bench);      /* bench_layer.c */
 

@@ -12,8 +12,8 @@ static const struct operation {
     void (*run)(gdn_bench *bench);
 } operations[] = {
     {"conv_silu", gdn_bench_conv_silu}, {"qk_norm", gdn_bench_qk_norm},       {"gates", gdn_bench_gates},
-    {"delta", gdn_bench_delta},         {"gated_norm", gdn_bench_gated_norm}, {"layer", gdn_bench_layer},
-    {"round", gdn_bench_round},
+    {"delta", gdn_bench_delta},         {"gated_norm", gdn_bench_gated_norm}, {"matmul", gdn_bench_matmul},
+    {"layer", gdn_bench_layer},         {"round", gdn_bench_round},
 };
 enum { N_OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -25,7 +25,7 @@ static int help(void)
            "  --op NAME      one of");
     for (int i = 0; i < N_OPERATIONS; i++) printf(" %s", operations[i].name);
     printf("\n"
-           "  --level NAME   one of ref avx2 avx512 neon, as far as this machine has it\n"
+           "  --level NAME   one of ref avx2 avx512 amx neon, as far as this machine has it\n"
            "  --threads N    threads of every line, 1..256 (1)\n"
            "  --heads N      value heads, 1..%d (16, 32 and 48 for delta; 48 for layer and round; 32 else)\n"
            "  --tokens T     tokens of a call, 1..%d (1 and 512; for delta also 16)\n"
@@ -101,7 +101,7 @@ int gdn_verb_bench(int argc, char **argv)
           {"--threads", GDN_OPTION_INT, &o->threads, 1, 256},
           {"--heads", GDN_OPTION_INT, &o->heads, 1, MOST_HEADS},
           {"--tokens", GDN_OPTION_INT, &o->tokens, 1, MOST_TOKENS},
-          {"--seconds", GDN_OPTION_SECONDS, &o->seconds, 0.001, 60},
+          {"--seconds", GDN_OPTION_NUMBER, &o->seconds, 0.001, 60},
           {"--csv", GDN_OPTION_FLAG, &o->csv, 0, 0},
           {"--help", GDN_OPTION_FLAG, &want_help, 0, 0},
     };

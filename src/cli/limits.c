@@ -6,6 +6,7 @@ static const gdn_limits limits[] = {
 #if defined(__x86_64__)
     {"avx2", 8, 12, gdn_fma_avx2, gdn_scale_avx2, gdn_plain_avx2},
     {"avx512", 16, 12, gdn_fma_avx512, gdn_scale_avx512, gdn_plain_avx512},
+    {"amx", 16, 12, gdn_fma_avx512, gdn_scale_avx512, gdn_plain_avx512}, /* vectors; tiles pass their FMA bound */
 #elif defined(__aarch64__)
     {"neon", 4, 24, gdn_fma_neon, gdn_scale_neon, gdn_plain_neon},
 #endif

@@ -55,6 +55,7 @@ void gdn_compute_close(gdn_compute *c)
     if (!c) return;
     gdn_threads_close(c->threads);
     free(c->scratch);
+    free(c->dense);
     free(c);
 }
 

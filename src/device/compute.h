@@ -26,6 +26,8 @@ struct gdn_compute {
     gdn_kernels      kernels;
     gdn_threads     *threads;
     gdn_scratch     *scratch; /* [threads] */
+    unsigned char   *dense;   /* [threads][dense_bytes]: scratch of dense.h; NULL until reserved */
+    size_t           dense_bytes;
 };
 
 /* A run: consecutive rows of a lane that exist. */

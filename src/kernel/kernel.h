@@ -110,6 +110,94 @@ typedef struct gdn_gated_norm_job {
 typedef void      gdn_gated_norm_fn(const gdn_gated_norm_job *job);
 gdn_gated_norm_fn gdn_gated_norm_ref, gdn_gated_norm_avx2, gdn_gated_norm_avx512, gdn_gated_norm_neon;
 
+/* ---- around the recurrence: what the rest of a model needs ---------------------------------------------------------- */
+
+/* RMS norm of rows:  y = R((x * r) * w), r = 1/sqrt(ss/dim + eps), ss as in gdn_qk_norm_fn; R is to y_type. */
+typedef struct gdn_rms_norm_job {
+    int          n_rows, dim; /* dim a multiple of 32 */
+    gdn_type     y_type;
+    float        eps;
+    const float *x; /* [rows][x_stride] */
+    size_t       x_stride;
+    const float *w; /* [dim], what a row is multiplied with (1 is already added where a checkpoint wants it) */
+    void        *y; /* [rows][y_stride]; may be x when y_type is f32 and the strides agree */
+    size_t       y_stride;
+} gdn_rms_norm_job;
+typedef void gdn_rms_norm_fn(const gdn_rms_norm_job *job);
+
+gdn_rms_norm_fn gdn_rms_norm_ref, gdn_rms_norm_avx2, gdn_rms_norm_avx512, gdn_rms_norm_neon;
+
+/* Rows of x times the transpose of bf16 weights:  y[m][n] = sum_k x[m][k] * w[n][k].
+ * Tile order: k is cut into runs of 32; inside a run E is the fmaf chain over the even k from 0 and O the one over the odd k,
+ * ascending; then C <- C + (E + O), from C = 0.  Denormal inputs and results count as zero, in every operation.  This is what
+ * the AMX instruction TDPBF16PS computes, so a row gets the same bits whatever the number of rows and the CPU.
+ * Weights are packed in panels of 16 outputs, [K/2][16][2]: gdn_matmul_pack.  K is a multiple of 32 (padded with zeros). */
+enum { GDN_PANEL = 16, GDN_RUN = 32, GDN_MATMUL_ROWS = 64 };
+typedef struct gdn_matmul_job {
+    int             n_rows, n_inputs;    /* M >= 1; K */
+    int             n_panels, n_outputs; /* 16*(n_panels-1) < n_outputs <= 16*n_panels; only n_outputs are written */
+    const uint16_t *w;                   /* [n_panels][K/2][16][2] bf16 */
+    const uint16_t *x;                   /* [M][x_stride] bf16, 64-byte aligned rows: x_stride a multiple of 32 */
+    size_t          x_stride;
+    float          *y; /* [M][y_stride] */
+    size_t          y_stride;
+    float          *work; /* GDN_MATMUL_ROWS * K floats, 64-byte aligned */
+} gdn_matmul_job;
+typedef void gdn_matmul_fn(const gdn_matmul_job *job);
+
+gdn_matmul_fn gdn_matmul_ref, gdn_matmul_avx2, gdn_matmul_avx512, gdn_matmul_amx, gdn_matmul_neon;
+
+/* Rotary embedding, half-split, of the first 2*n_pairs elements of each head, in place:
+ *   x'[i] = fma(x[i], cos[i], -(x[i+n] * sin[i])),  x'[i+n] = fma(x[i+n], cos[i], x[i] * sin[i]),  n = n_pairs */
+typedef struct gdn_rope_job {
+    int          n_heads, n_pairs;
+    const float *cos, *sin; /* [n_pairs] of this position */
+    float       *x;         /* [heads][stride] */
+    size_t       stride;
+} gdn_rope_job;
+typedef void gdn_rope_fn(const gdn_rope_job *job);
+
+gdn_rope_fn gdn_rope_ref, gdn_rope_avx2, gdn_rope_avx512, gdn_rope_neon;
+
+/* Causal attention of consecutive tokens of one lane and the query heads of one key-value head, over paged keys, values.
+ * Token i sees positions 0..first_position+i.  They are taken in blocks of GDN_PAGE (a page), ascending, the last block
+ * cut off after the token's own position; per block, with the running maximum M, sum L, accumulator A (from -inf, 0, 0):
+ *   s[p] = (q . k[p]) * scale, the dot in strided lanes: element d by fmaf into lane d%32, from 0, d ascending,
+ *   then folded as in gdn_qk_norm_fn
+ *   M' = max(M, s[p]...);  c = exp(M - M') (so 0 for the first block);  e[p] = exp(s[p] - M')
+ *   L = fma(L, c, sum of e), e[p] added to lane p%32, from 0, p ascending, then folded likewise
+ *   A[d] = A[d]*c, then A[d] = fma(e[p], v[p][d], A[d]), p ascending
+ * y = A / L.  A token's bits depend on nothing past its position, nor on which tokens or heads share the call; nothing
+ * past the last token's position is read.  y overlaps nothing. */
+enum { GDN_PAGE = 64 };
+typedef struct gdn_attention_job {
+    int       n_tokens, n_heads, dim; /* tokens; query heads of this key-value head; dim a multiple of 32 up to 256 */
+    long long first_position;
+    float     scale;
+    gdn_type  kv_type;
+    const float       *q; /* [T][q_stride], head h at h*q_head */
+    size_t             q_stride, q_head;
+    const void *const *keys, *const *values; /* [pages]: each [GDN_PAGE][kv_stride] of kv_type, at this head */
+    size_t kv_stride;
+    float *y; /* [T][y_stride], head h at h*y_head */
+    size_t y_stride, y_head;
+} gdn_attention_job;
+typedef void gdn_attention_fn(const gdn_attention_job *job);
+
+gdn_attention_fn gdn_attention_ref, gdn_attention_avx2, gdn_attention_avx512, gdn_attention_neon;
+
+/* Gated products of n numbers:  SwiGLU  y = R((a * sigmoid(a)) * b);   gate  y = R(b * sigmoid(a)). */
+typedef struct gdn_gate_job {
+    int          n;
+    gdn_type     y_type;
+    int          swiglu; /* 1: SwiGLU; 0: gate */
+    const float *a, *b;  /* [n] */
+    void        *y;      /* [n]; may be a or b when y_type is f32 */
+} gdn_gate_job;
+typedef void gdn_gate_fn(const gdn_gate_job *job);
+
+gdn_gate_fn gdn_gate_ref, gdn_gate_avx2, gdn_gate_avx512, gdn_gate_neon;
+
 /* One consistent set of variants; immutable once filled. */
 typedef struct gdn_kernels {
     gdn_conv_silu_fn  *conv_silu;
@@ -117,11 +205,20 @@ typedef struct gdn_kernels {
     gdn_gates_fn      *gates;
     gdn_delta_fn      *delta;
     gdn_gated_norm_fn *gated_norm;
+    gdn_rms_norm_fn   *rms_norm;
+    gdn_matmul_fn     *matmul;
+    gdn_rope_fn       *rope;
+    gdn_attention_fn  *attention;
+    gdn_gate_fn       *gate;
 } gdn_kernels;
+
+/* dst [panels][K/2][16][2] from rows of a checkpoint's weight [n_outputs][n_inputs] in bf16; K is n_inputs rounded up to 32, and
+ * what is padded is zero. */
+void gdn_matmul_pack(uint16_t *dst, const uint16_t *src, int n_outputs, int n_inputs);
 
 /* The levels, lowest first.  Each needs the ones before it (on its own architecture). */
 typedef struct gdn_level {
-    const char *name;  /* "ref", "avx2", "avx512", "neon" */
+    const char *name;  /* "ref", "avx2", "avx512", "amx", "neon" */
     unsigned    flags; /* of gdn_cpu_flags, all needed */
 } gdn_level;
 

@@ -178,7 +178,12 @@ static const struct operation {
                   {"qk_norm", check_qk_norm, offsetof(gdn_kernels, qk_norm)},
                   {"gates", check_gates, offsetof(gdn_kernels, gates)},
                   {"delta", check_delta, offsetof(gdn_kernels, delta)},
-                  {"gated_norm", check_gated_norm, offsetof(gdn_kernels, gated_norm)}};
+                  {"gated_norm", check_gated_norm, offsetof(gdn_kernels, gated_norm)},
+                  {"matmul", check_matmul, offsetof(gdn_kernels, matmul)},
+                  {"rms_norm", check_rms_norm, offsetof(gdn_kernels, rms_norm)},
+                  {"rope", check_rope, offsetof(gdn_kernels, rope)},
+                  {"attention", check_attention, offsetof(gdn_kernels, attention)},
+                  {"gate", check_gate, offsetof(gdn_kernels, gate)}};
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
 static kernel_fn *pointer_of(const gdn_kernels *k, int offset)

@@ -24,7 +24,8 @@ typedef struct check {
 
 /* The checks, one file an operation; `math` has only a definition. */
 void check_math(check *c), check_conv_silu(check *c), check_qk_norm(check *c), check_gates(check *c),
-    check_delta(check *c), check_gated_norm(check *c);
+    check_delta(check *c), check_gated_norm(check *c), check_matmul(check *c), check_rms_norm(check *c),
+    check_rope(check *c), check_attention(check *c), check_gate(check *c);
 
 /* Begin a case, described as by printf; buffers of earlier cases are gone. */
 __attribute__((format(printf, 2, 3))) void check_case(check *c, const char *format, ...);

@@ -96,7 +96,8 @@ static void bf16(check *c)
                 continue;
             }
             typed_set(GDN_BF16, &want, 0, x);
-            if (gdn_bf16_of_f32(x) != want) check_fail(c, "%a gives %04x, not %04x", (double)x, gdn_bf16_of_f32(x), want);
+            if (gdn_bf16_of_f32(x) != want)
+                check_fail(c, "%a gives %04x, not %04x", (double)x, gdn_bf16_of_f32(x), want);
         }
 }
 

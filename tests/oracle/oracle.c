@@ -100,6 +100,38 @@ void oracle_gated_norm(int dim, double eps, const double *o, const double *z, co
     for (int i = 0; i < dim; i++) y[i] = o[i] / length * w[i] * (z[i] * oracle_sigmoid(z[i]));
 }
 
+void oracle_rope(int n_pairs, const double *cos, const double *sin, double *x)
+{
+    for (int i = 0; i < n_pairs; i++) {
+        const double a = x[i], b = x[i + n_pairs];
+        x[i] = a * cos[i] - b * sin[i];
+        x[i + n_pairs] = b * cos[i] + a * sin[i];
+    }
+}
+
+double oracle_gate(int swiglu, double a, double b) { return b * oracle_sigmoid(a) * (swiglu ? a : 1.0); }
+
+void oracle_attention(int n, int dim, double scale, const double *q, const double *k, const double *v, double *y,
+                      double *s, double *w, double *terms)
+{
+    double most = -HUGE_VAL, sum = 0.0;
+    for (int p = 0; p < n; p++) {
+        s[p] = terms[p] = 0.0;
+        for (int d = 0; d < dim; d++) {
+            const double term = scale * q[d] * k[(size_t)p * dim + d];
+            s[p] += term;
+            terms[p] += fabs(term);
+        }
+        most = fmax(most, s[p]);
+    }
+    for (int p = 0; p < n; p++) sum += w[p] = exp(s[p] - most);
+    memset(y, 0, (size_t)dim * sizeof *y);
+    for (int p = 0; p < n; p++) {
+        w[p] /= sum;
+        for (int d = 0; d < dim; d++) y[d] += w[p] * v[(size_t)p * dim + d];
+    }
+}
+
 void oracle_layer_run(const oracle_layer *l, int n_tokens, const double *qkv, const double *z, const double *a,
                       const double *b, double *tail, double *state, double *y)
 {

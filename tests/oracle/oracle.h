@@ -40,6 +40,17 @@ void oracle_delta_terms(const oracle_delta *args, double *terms, double *y_terms
 /* One row: y = (o / sqrt(mean o^2 + eps)) * w * silu(z). */
 void oracle_gated_norm(int dim, double eps, const double *o, const double *z, const double *w, double *y);
 
+/* Element pairs (x[i], x[i+n]), i < n, as points of the plane, turned by the angles of which cos and sin are given. */
+void oracle_rope(int n_pairs, const double *cos, const double *sin, double *x);
+
+/* a * sigmoid(a) * b, or b * sigmoid(a). */
+double oracle_gate(int swiglu, double a, double b);
+
+/* One query: y = sum_p w[p]*v[p], w = softmax of s[p] = scale * q.k[p]; q, y [dim], k, v [n][dim].  s, w and terms, the
+ * sums scale*|q*k|, are [n]. */
+void oracle_attention(int n, int dim, double scale, const double *q, const double *k, const double *v, double *y,
+                      double *s, double *w, double *terms);
+
 /* A whole layer between its projections. */
 typedef struct oracle_layer {
     int           n_key_heads, n_value_heads, key_dim, value_dim, n_taps, tiled;
