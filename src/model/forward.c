@@ -1,0 +1,328 @@
+/* The forward pass, written once for every batch shape; the equations are those of the Qwen3.5 family. */
+#include "base/alloc.h"
+#include "kernel/math.h"
+#include "device/compute.h"
+#include "model/model.h"
+#include <string.h>
+
+/* Activations of one forward.  R rows; widths are the largest that any layer needs. */
+struct gdn_workspace {
+    int                 max_rows, max_positions;
+    float              *x;         /* [R][h]: the residual stream */
+    uint16_t           *u;         /* [R][widest input]: what a matrix is multiplied with */
+    float              *p[4];      /* [R][widest output]: projections */
+    float              *y;         /* [R][widest of h, H*D, VD] */
+    float              *cos, *sin; /* [R][rope_dims/2] */
+    gdn_attention_lane *lanes;     /* [R] */
+};
+
+typedef struct forward {
+    const gdn_model        *m;
+    gdn_compute            *compute;
+    gdn_workspace          *w;
+    gdn_cache              *cache;
+    gdn_kv                 *kv;
+    const gdn_forward_args *a;
+    int                     n_rows;
+} forward;
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+static size_t widest_input(const gdn_model_config *c)
+{
+    const size_t HD = (size_t)c->n_heads * c->head_dim, VD = (size_t)c->n_value_heads * c->value_dim;
+    return larger(larger(HD, VD), larger((size_t)c->hidden_size, (size_t)c->ffn_size));
+}
+
+static size_t widest_output(const gdn_model_config *c)
+{
+    const size_t HD = (size_t)c->n_heads * c->head_dim;
+    return larger(larger(2 * HD, (size_t)gdn_config_channels(c)), widest_input(c));
+}
+
+gdn_status gdn_workspace_open(gdn_workspace **out, const gdn_model *m, gdn_compute *compute, int max_rows,
+                              int max_positions, gdn_error *err)
+{
+    const gdn_model_config *c = &m->config;
+    const size_t R = (size_t)max_rows, in = widest_input(c), wide = widest_output(c), pairs = (size_t)c->rope_dims / 2;
+    if (max_rows < 1 || max_positions < 1)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "workspace: rows and positions must be 1 or more");
+    const int        n_pages = (max_positions + GDN_PAGE - 1) / GDN_PAGE;
+    const gdn_status status = gdn_compute_reserve(compute, gdn_dense_scratch_bytes((int)in, n_pages), err);
+    if (status) return status;
+    gdn_workspace *w = calloc(1, sizeof *w);
+    if (!w) return gdn_fail(err, GDN_NO_MEMORY, 0, "workspace: no memory");
+    w->max_rows = max_rows;
+    w->max_positions = max_positions;
+    w->x = gdn_alloc_aligned(R * c->hidden_size * sizeof *w->x);
+    w->u = gdn_alloc_aligned(R * in * sizeof *w->u);
+    int missing = !w->x || !w->u;
+    for (int i = 0; i < 4; i++) missing |= !(w->p[i] = gdn_alloc_aligned(R * wide * sizeof *w->p[i]));
+    w->y = gdn_alloc_aligned(R * in * sizeof *w->y);
+    w->cos = gdn_alloc_aligned(R * pairs * sizeof *w->cos);
+    w->sin = gdn_alloc_aligned(R * pairs * sizeof *w->sin);
+    w->lanes = gdn_alloc_aligned(R * sizeof *w->lanes);
+    if (missing || !w->y || !w->cos || !w->sin || !w->lanes) {
+        gdn_workspace_close(w);
+        return gdn_fail(err, GDN_NO_MEMORY, 0, "workspace: no memory for %d rows; use fewer", max_rows);
+    }
+    *out = w;
+    return GDN_OK;
+}
+
+void gdn_workspace_close(gdn_workspace *w)
+{
+    if (!w) return;
+    free(w->x);
+    free(w->u);
+    for (int i = 0; i < 4; i++) free(w->p[i]);
+    free(w->y);
+    free(w->cos);
+    free(w->sin);
+    free(w->lanes);
+    free(w);
+}
+
+/* ---- steps ---- */
+
+/* u = RMS(x) * weight, as bf16 */
+static void norm(const forward *f, const float *weight)
+{
+    const int              h = f->m->config.hidden_size;
+    const gdn_rms_norm_job job = {f->n_rows, h,       GDN_BF16, (float)f->m->config.rms_eps, f->w->x, (size_t)h,
+                                  weight,    f->w->u, (size_t)h};
+    gdn_dense_rms_norm(f->compute, &job);
+}
+
+/* out = matrix * u */
+static void project(const forward *f, const gdn_linear *l, float *out)
+{
+    gdn_dense_matmul(f->compute, l, f->n_rows, f->w->u, (size_t)l->k, out, (size_t)l->n_outputs);
+}
+
+/* x += matrix * u */
+static void project_back(const forward *f, const gdn_linear *l)
+{
+    project(f, l, f->w->p[0]);
+    gdn_dense_add(f->compute, f->n_rows, f->m->config.hidden_size, f->w->x, f->w->p[0]);
+}
+
+static gdn_status delta_mixer(const forward *f, const gdn_layer_weights *l, gdn_error *err)
+{
+    gdn_workspace *const                 w = f->w;
+    const gdn_delta_layer_weights *const d = &l->linear;
+    project(f, &d->in_qkv, w->p[0]);
+    project(f, &d->in_z, w->p[1]);
+    project(f, &d->in_a, w->p[2]);
+    project(f, &d->in_b, w->p[3]);
+    const gdn_layer_args args = {.batch = {.n_lanes = f->a->n_lanes, .n_tokens = f->a->n_tokens},
+                                 .qkv = w->p[0],
+                                 .z = w->p[1],
+                                 .a = w->p[2],
+                                 .b = w->p[3],
+                                 .y = w->y};
+    const gdn_status     status = gdn_delta_layer(f->compute, f->cache, l->number, &d->delta, &args, err);
+    if (status) return status;
+    gdn_bf16_from_f32(w->u, w->y, (size_t)f->n_rows * d->out.n_inputs);
+    project_back(f, &d->out);
+    return GDN_OK;
+}
+
+/* Norm and rotation of a row's heads: in [heads][stride], out [heads][D]. */
+static void heads(const forward *f, const float *weight, int n, const float *in, size_t stride, float *out, size_t row)
+{
+    const gdn_model_config *const c = &f->m->config;
+    const size_t                  D = (size_t)c->head_dim, pairs = (size_t)c->rope_dims / 2;
+    const gdn_rms_norm_job        norms = {n, c->head_dim, GDN_F32, (float)c->rms_eps, in, stride, weight, out, D};
+    const gdn_rope_job            rope = {n, (int)pairs, f->w->cos + row * pairs, f->w->sin + row * pairs, out, D};
+    f->compute->kernels.rms_norm(&norms);
+    f->compute->kernels.rope(&rope);
+}
+
+typedef struct heads_call {
+    const forward           *f;
+    const gdn_layer_weights *l;
+} heads_call;
+
+/* One lane's queries and keys; keys and values go to its pages. */
+static void heads_task(void *arg, int task, int thread)
+{
+    (void)thread;
+    const heads_call *const            call = arg;
+    const forward *const               f = call->f;
+    gdn_workspace *const               w = f->w;
+    const gdn_attention_weights *const t = &call->l->attention;
+    const gdn_attention_lane *const    lane = &w->lanes[task];
+    const gdn_model_config *const      c = &f->m->config;
+    const size_t                       Q = (size_t)c->n_heads * c->head_dim, K = (size_t)c->n_kv_heads * c->head_dim;
+    for (int r = 0; r < lane->n_rows; r++) {
+        const size_t row = lane->first_row + (size_t)r;
+        float *const k = w->p[1] + row * K;
+        heads(f, t->q_norm, c->n_heads, w->p[0] + row * 2 * Q, 2 * (size_t)c->head_dim, w->p[3] + row * Q, row);
+        heads(f, t->k_norm, c->n_kv_heads, k, (size_t)c->head_dim, k, row);
+        gdn_kv_write(f->kv, lane->lane, call->l->number, lane->position + r, k, w->p[2] + row * K);
+    }
+}
+
+static void attention_mixer(const forward *f, const gdn_layer_weights *l)
+{
+    gdn_workspace *const               w = f->w;
+    const gdn_attention_weights *const t = &l->attention;
+    const gdn_model_config *const      c = &f->m->config;
+    const size_t                       H = (size_t)c->n_heads, D = (size_t)c->head_dim;
+    project(f, &t->q, w->p[0]); /* [rows][H][query D, gate D] */
+    project(f, &t->k, w->p[1]);
+    project(f, &t->v, w->p[2]);
+    heads_call call = {f, l};
+    gdn_threads_run(f->compute->threads, f->a->n_lanes, heads_task, &call);
+    const gdn_kv_view        view = {f->kv, l->number};
+    const gdn_attention_rows rows = {.n_lanes = f->a->n_lanes,
+                                     .lanes = w->lanes,
+                                     .n_heads = c->n_heads,
+                                     .n_kv_heads = c->n_kv_heads,
+                                     .dim = c->head_dim,
+                                     .kv_type = gdn_kv_type(f->kv),
+                                     .kv_stride = D,
+                                     .pages = gdn_kv_pages,
+                                     .pages_arg = &view,
+                                     .q = w->p[3],
+                                     .y = w->y};
+    gdn_dense_attention(f->compute, &rows);
+    for (size_t h = 0; h < H; h++) { /* y * sigmoid(gate), head by head: gates stand 2*D apart */
+        const gdn_gate_rows gate = {
+            .job = {(int)D, GDN_BF16, 0, w->p[0] + h * 2 * D + D, w->y + h * D, w->u + h * D},
+            .n_rows = f->n_rows,
+            .a_stride = 2 * H * D,
+            .b_stride = H * D,
+            .y_stride = H * D,
+        };
+        gdn_dense_gate(f->compute, &gate);
+    }
+    project_back(f, &t->o);
+}
+
+static void mlp(const forward *f, const gdn_layer_weights *l)
+{
+    gdn_workspace *const w = f->w;
+    const size_t         I = (size_t)f->m->config.ffn_size;
+    project(f, &l->gate, w->p[0]);
+    project(f, &l->up, w->p[1]);
+    const gdn_gate_rows swiglu = {.job = {(int)I, GDN_BF16, 1, w->p[0], w->p[1], w->u},
+                                  .n_rows = f->n_rows,
+                                  .a_stride = I,
+                                  .b_stride = I,
+                                  .y_stride = I};
+    gdn_dense_gate(f->compute, &swiglu);
+    project_back(f, &l->down);
+}
+
+/* ---- the whole ---- */
+
+static void embed(const forward *f)
+{
+    const size_t h = (size_t)f->m->config.hidden_size;
+    for (int row = 0; row < f->n_rows; row++)
+        gdn_f32_from_bf16(f->w->x + (size_t)row * h, f->m->embed + (size_t)f->a->tokens[row] * h, h);
+}
+
+/* Where each row stands, and the angles of its rotation: in f32 as transformers has them. */
+static void place_task(void *arg, int task, int thread)
+{
+    const forward *const f = arg;
+    (void)task;
+    (void)thread;
+    const size_t pairs = (size_t)f->m->config.rope_dims / 2;
+    size_t       row = 0;
+    for (int i = 0; i < f->a->n_lanes; i++) {
+        const long long position = gdn_kv_length(f->kv, i);
+        f->w->lanes[i] = (gdn_attention_lane){row, f->a->n_tokens[i], i, position};
+        for (int t = 0; t < f->a->n_tokens[i]; t++, row++)
+            for (size_t k = 0; k < pairs; k++) {
+                const float angle = (float)(position + t) * f->m->inv_freq[k];
+                f->w->cos[row * pairs + k] = (float)cos((double)angle);
+                f->w->sin[row * pairs + k] = (float)sin((double)angle);
+            }
+    }
+}
+
+/* The final norm, and the logits of the wanted rows: those rows of u are gathered in front. */
+static void head(const forward *f)
+{
+    const gdn_forward_args *const a = f->a;
+    const size_t                  h = (size_t)f->m->config.hidden_size;
+    norm(f, f->m->norm);
+    if (a->hidden) gdn_f32_from_bf16(a->hidden, f->w->u, (size_t)f->n_rows * h);
+    if (!a->n_wanted) return;
+    uint16_t *const rows = (uint16_t *)(void *)f->w->p[0];
+    for (int i = 0; i < a->n_wanted; i++)
+        memcpy(rows + (size_t)i * h, f->w->u + (size_t)a->wanted[i] * h, h * sizeof *rows);
+    gdn_dense_matmul(f->compute, &f->m->lm_head, a->n_wanted, rows, h, a->logits, (size_t)f->m->config.vocab_size);
+}
+
+static gdn_status check_lanes(forward *f, gdn_error *err)
+{
+    const gdn_forward_args *const a = f->a;
+    const int                     n_lanes = gdn_cache_lanes(f->cache);
+    if (a->n_lanes < 1 || a->n_lanes != n_lanes || a->n_lanes > gdn_kv_lanes(f->kv))
+        return gdn_fail(err, GDN_BAD_ARGUMENT, a->n_lanes, "forward: %d lanes; the cache has %d and the kv %d",
+                        a->n_lanes, n_lanes, gdn_kv_lanes(f->kv));
+    if (gdn_cache_make_mask(f->cache, 0, NULL))
+        return gdn_fail(err, GDN_BAD_STATE, 0, "forward: the cache is padded; finalize the padding first");
+    long long n = 0;
+    for (int i = 0; i < a->n_lanes; i++) {
+        if (a->n_tokens[i] < 0)
+            return gdn_fail(err, GDN_BAD_ARGUMENT, i, "forward: lane %d has %d tokens", i, a->n_tokens[i]);
+        if (gdn_kv_length(f->kv, i) + a->n_tokens[i] > f->w->max_positions)
+            return gdn_fail(err, GDN_BAD_ARGUMENT, i, "forward: lane %d passes the workspace's %d positions", i,
+                            f->w->max_positions);
+        n += a->n_tokens[i];
+    }
+    if (n > f->w->max_rows)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "forward: %lld rows; the workspace has room for %d", n,
+                        f->w->max_rows);
+    f->n_rows = (int)n;
+    return GDN_OK;
+}
+
+static gdn_status check(forward *f, gdn_error *err)
+{
+    const gdn_forward_args *const a = f->a;
+    const gdn_status              status = check_lanes(f, err);
+    if (status) return status;
+    for (int row = 0; row < f->n_rows; row++)
+        if (a->tokens[row] < 0 || a->tokens[row] >= f->m->config.vocab_size)
+            return gdn_fail(err, GDN_BAD_ARGUMENT, row, "forward: token %d of row %d is outside 0 to %d",
+                            (int)a->tokens[row], row, f->m->config.vocab_size - 1);
+    if (a->n_wanted < 0 || a->n_wanted > f->w->max_rows)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, a->n_wanted, "forward: %d wanted rows; use 0 to %d", a->n_wanted,
+                        f->w->max_rows);
+    for (int i = 0; i < a->n_wanted; i++)
+        if (a->wanted[i] < 0 || a->wanted[i] >= f->n_rows)
+            return gdn_fail(err, GDN_BAD_ARGUMENT, i, "forward: wanted row %d is outside 0 to %d", a->wanted[i],
+                            f->n_rows - 1);
+    return GDN_OK;
+}
+
+gdn_status gdn_model_forward(const gdn_model *m, gdn_compute *compute, gdn_workspace *workspace, gdn_cache *cache,
+                             gdn_kv *kv, const gdn_forward_args *args, gdn_error *err)
+{
+    forward    f = {m, compute, workspace, cache, kv, args, 0};
+    gdn_status status = check(&f, err);
+    if (!status) status = gdn_kv_reserve(kv, args->n_tokens, args->n_lanes, err);
+    if (status || f.n_rows == 0) return status;
+    embed(&f);
+    gdn_threads_run(compute->threads, 1, place_task, &f); /* for the floating-point mode */
+    for (int i = 0; i < m->config.n_layers && !status; i++) {
+        const gdn_layer_weights *const l = &m->layers[i];
+        norm(&f, l->input_norm);
+        if (l->mixer == GDN_MIXER_LINEAR) status = delta_mixer(&f, l, err);
+        else attention_mixer(&f, l);
+        norm(&f, l->post_norm);
+        mlp(&f, l);
+    }
+    for (int i = 0; i < args->n_lanes; i++) /* after a failure: the pages go back */
+        gdn_kv_set_length(kv, i, gdn_kv_length(kv, i) + (status ? 0 : args->n_tokens[i]));
+    if (status) return status;
+    head(&f);
+    return gdn_cache_advance_rows(cache, args->n_tokens, err);
+}

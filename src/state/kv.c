@@ -1,0 +1,131 @@
+#include "state/kv.h"
+#include "base/alloc.h"
+#include <string.h>
+
+typedef struct kv_lane {
+    int       n_pages;
+    long long length;
+} kv_lane;
+
+struct gdn_kv {
+    gdn_kv_config  config;
+    int            max_pages, n_free; /* of a lane; in all */
+    size_t         head_bytes, page_bytes;
+    int           *free_pages; /* [n_pages]; the first n_free are free */
+    int           *pages;      /* [n_lanes][max_pages] */
+    kv_lane       *lanes;
+    unsigned char *memory;
+};
+
+static size_t head_bytes(const gdn_kv_config *c) { return (size_t)GDN_PAGE * c->dim * gdn_type_bytes(c->type); }
+
+size_t gdn_kv_page_bytes(const gdn_kv_config *c) { return head_bytes(c) * c->n_heads * 2 * c->n_layers; }
+
+gdn_status gdn_kv_open(gdn_kv **out, const gdn_kv_config *c, gdn_error *err)
+{
+    if (!out || !c || c->n_layers < 1 || c->n_heads < 1 || c->dim < 1 || c->n_pages < 1 || c->n_lanes < 1 ||
+        c->max_positions < 1)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "kv: a size is below 1; use 1 or more of each");
+    gdn_kv *kv = calloc(1, sizeof *kv);
+    if (!kv) return gdn_fail(err, GDN_NO_MEMORY, 0, "kv: no memory");
+    kv->config = *c;
+    kv->max_pages = (c->max_positions + GDN_PAGE - 1) / GDN_PAGE;
+    kv->n_free = c->n_pages;
+    kv->head_bytes = head_bytes(c);
+    kv->page_bytes = gdn_kv_page_bytes(c);
+    kv->free_pages = malloc((size_t)c->n_pages * sizeof *kv->free_pages);
+    kv->pages = malloc((size_t)c->n_lanes * kv->max_pages * sizeof *kv->pages);
+    kv->lanes = calloc((size_t)c->n_lanes, sizeof *kv->lanes);
+    size_t n_bytes;
+    if (gdn_size_mul(&n_bytes, kv->page_bytes, (size_t)c->n_pages)) kv->memory = gdn_alloc_aligned(n_bytes);
+    if (!kv->free_pages || !kv->pages || !kv->lanes || !kv->memory) {
+        const size_t page_bytes = kv->page_bytes;
+        gdn_kv_close(kv);
+        return gdn_fail(err, GDN_NO_MEMORY, 0, "kv: no memory for %d pages of %zu bytes; use fewer", c->n_pages,
+                        page_bytes);
+    }
+    for (int i = 0; i < c->n_pages; i++) kv->free_pages[i] = c->n_pages - 1 - i; /* page 0 is taken first */
+    *out = kv;
+    return GDN_OK;
+}
+
+void gdn_kv_close(gdn_kv *kv)
+{
+    if (!kv) return;
+    free(kv->free_pages);
+    free(kv->pages);
+    free(kv->lanes);
+    free(kv->memory);
+    free(kv);
+}
+
+long long gdn_kv_length(const gdn_kv *kv, int lane) { return kv->lanes[lane].length; }
+
+int gdn_kv_lanes(const gdn_kv *kv) { return kv->config.n_lanes; }
+
+gdn_type gdn_kv_type(const gdn_kv *kv) { return kv->config.type; }
+
+static int pages_for(long long length) { return (int)((length + GDN_PAGE - 1) / GDN_PAGE); }
+
+gdn_status gdn_kv_reserve(gdn_kv *kv, const int *n_more, int n_lanes, gdn_error *err)
+{
+    long long needed = 0;
+    for (int i = 0; i < n_lanes; i++) {
+        const long long length = kv->lanes[i].length + n_more[i];
+        if (length > kv->config.max_positions)
+            return gdn_fail(err, GDN_BAD_ARGUMENT, i, "kv: lane %d would have %lld tokens; at most %d fit", i, length,
+                            kv->config.max_positions);
+        if (pages_for(length) > kv->lanes[i].n_pages) needed += pages_for(length) - kv->lanes[i].n_pages;
+    }
+    if (needed > kv->n_free)
+        return gdn_fail(err, GDN_NO_SLOT, 0,
+                        "kv: %lld pages of %d tokens are needed and %d are free; use shorter texts or more memory",
+                        needed, GDN_PAGE, kv->n_free);
+    for (int i = 0; i < n_lanes; i++) {
+        kv_lane *lane = &kv->lanes[i];
+        while (lane->n_pages < pages_for(lane->length + n_more[i]))
+            kv->pages[(size_t)i * kv->max_pages + lane->n_pages++] = kv->free_pages[--kv->n_free];
+    }
+    return GDN_OK;
+}
+
+void gdn_kv_set_length(gdn_kv *kv, int lane, long long length)
+{
+    kv_lane *l = &kv->lanes[lane];
+    l->length = length;
+    while (l->n_pages > pages_for(length))
+        kv->free_pages[kv->n_free++] = kv->pages[(size_t)lane * kv->max_pages + --l->n_pages];
+}
+
+/* Keys of a layer and head in page number `i` of a lane; its values stand n_heads heads further. */
+static unsigned char *keys_of(const gdn_kv *kv, int lane, int layer, int head, long long i)
+{
+    const size_t page = (size_t)kv->pages[(size_t)lane * kv->max_pages + i];
+    return kv->memory + page * kv->page_bytes + ((size_t)layer * 2 * kv->config.n_heads + head) * kv->head_bytes;
+}
+
+static void store(gdn_type type, unsigned char *dst, const float *src, int n)
+{
+    if (type == GDN_BF16) gdn_bf16_from_f32((uint16_t *)(void *)dst, src, (size_t)n);
+    else memcpy(dst, src, (size_t)n * sizeof *src);
+}
+
+void gdn_kv_write(gdn_kv *kv, int lane, int layer, long long position, const float *k, const float *v)
+{
+    const gdn_kv_config *const c = &kv->config;
+    const size_t               at = (size_t)(position % GDN_PAGE) * c->dim * gdn_type_bytes(c->type);
+    for (int head = 0; head < c->n_heads; head++) {
+        unsigned char *const keys = keys_of(kv, lane, layer, head, position / GDN_PAGE);
+        store(c->type, keys + at, k + (size_t)head * c->dim, c->dim);
+        store(c->type, keys + (size_t)c->n_heads * kv->head_bytes + at, v + (size_t)head * c->dim, c->dim);
+    }
+}
+
+void gdn_kv_pages(const void *arg, int lane, int head, int n_pages, const void **keys, const void **values)
+{
+    const gdn_kv_view *const view = arg;
+    for (int i = 0; i < n_pages; i++) {
+        keys[i] = keys_of(view->kv, lane, view->layer, head, i);
+        values[i] = (const unsigned char *)keys[i] + (size_t)view->kv->config.n_heads * view->kv->head_bytes;
+    }
+}
