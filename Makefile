@@ -8,6 +8,7 @@ LIBDIR ?= $(PREFIX)/lib
 FUZZ_SECONDS ?= 30
 CROSS_CC ?= aarch64-linux-gnu-gcc
 EMULATOR ?= qemu-aarch64
+PYTHON ?= python3
 Q        = $(if $(V),,@)
 SAY      = @$(if $(V),:,echo)
 
@@ -22,56 +23,67 @@ SANFLAGS = $(if $(SAN),-DGDN_SANITIZED -fsanitize=$(SAN) -fno-sanitize-recover=a
 FLAGS  = -std=c11 -D_GNU_SOURCE -g -fPIC -fno-semantic-interposition -ffp-contract=off -fno-math-errno -pthread \
          $(WARN) $(SANFLAGS) $(if $(DEBUG),-DGDN_DEBUG) -Isrc -Iinclude -MMD -MP
 LDLIBS = -lm -pthread
+# What the engine and the program use; the library libgdn needs none of it.
+ENGINE_LIBS = $(if $(STANDIN),,-ljansson -lutf8proc)
 
-MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
+# A bare machine gets its compiler while this runs.
+MACHINE := $(or $(shell $(CC) -dumpmachine 2>/dev/null),$(shell uname -m))
 ISA_DIR := $(if $(filter x86_64%,$(MACHINE)),x86)$(if $(filter aarch64%,$(MACHINE)),arm)
-FOREIGN := $(if $(filter x86,$(ISA_DIR)),,%_avx2.o %_avx512.o) $(if $(filter arm,$(ISA_DIR)),,%_neon.o)
+FOREIGN := $(if $(filter x86,$(ISA_DIR)),,%_avx2.o %_avx512.o %_amx.o) $(if $(filter arm,$(ISA_DIR)),,%_neon.o)
 
 # ---- what there is -------------------------------------------------------------------------------------------------
 
+# STANDIN=1 builds libgdn and its tests with no library but C's: tests/standin for cmocka, and without the tests of the rest.
+BEYOND  := $(shell grep -lE 'include "(format|text|model|engine|unit/tokenizer_json|law/model)' $(wildcard tests/*/*.c))
+sources = $(filter-out $(if $(STANDIN),$(BEYOND)),$(wildcard $(1)))
 objects = $(filter-out $(FOREIGN),$(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1))))
-program = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
+program = $(patsubst %.c,$(BUILD)/%,$(call sources,$(1)))
 
 HEADERS  := $(wildcard include/gdn/*.h)
 LIB_OBJ  := $(call objects,src/base/*.c src/kernel/*.c src/kernel/ref/*.c $(if $(ISA_DIR),src/kernel/$(ISA_DIR)/*.c) \
-                           src/device/*.c src/state/*.c src/model/*.c)
+                           src/device/*.c src/state/*.c src/model/delta_layer.c)
+ENG_OBJ  := $(filter-out $(LIB_OBJ),$(call objects,src/format/*.c src/text/*.c src/model/*.c src/engine/*.c))
 CLI_OBJ  := $(call objects,src/cli/*.c)
 LIB      := $(BUILD)/libgdn.a
 SHARED   := $(BUILD)/libgdn.so.$(VERSION)
+ENGINE   := $(if $(STANDIN),,$(BUILD)/libgdn-engine.a)
 CLI      := $(if $(CLI_OBJ),$(BUILD)/gdn)
 EXAMPLES := $(call program,examples/*.c)
 
-# A test_*.c is a cmocka program; tests/kernel is one program; each fuzz target is replayed over its corpus.
-# STANDIN=1 builds with tests/standin for cmocka.
+# A test_*.c is a cmocka program; tests/kernel is one program; each fuzz target is replayed over its corpus; what tests/diff/*.c
+# make answers the scripts there.
 FAULTS     := $(call program,tests/fault/test_*.c)
 GOLDENS    := $(call program,tests/golden/test_*.c)
 CMOCKAS    := $(call program,tests/unit/test_*.c) $(GOLDENS) $(call program,tests/law/test_*.c) $(FAULTS)
 KERNEL_OBJ := $(call objects,tests/kernel/*.c)
 KERNELS    := $(if $(KERNEL_OBJ),$(BUILD)/tests/check_kernels)
-FUZZ       := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ       := $(patsubst tests/fuzz/fuzz_%.c,%,$(call sources,tests/fuzz/fuzz_*.c))
 REPLAYS    := $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
 FUZZERS    := $(FUZZ:%=$(BUILD)/tests/fuzz/fuzz_%)
+DIFFS      := $(call program,tests/diff/*.c)
 SCRIPTS    := $(wildcard tests/cli/*.sh)
 HELP_OBJ   := $(call objects,tests/support/*.c tests/oracle/*.c $(if $(STANDIN),tests/standin/*.c))
 CMOCKA     := $(if $(STANDIN),,-lcmocka)
 TEST_LIB   := $(if $(HELP_OBJ),$(BUILD)/tests/libtests.a)
 
-.PHONY: all lib tests test run-tests check bench run install clean help asan ubsan tsan msan run-msan fuzz run-fuzz FORCE
+.PHONY: all lib needs tests test run-tests check bench run install clean help asan ubsan tsan msan run-msan fuzz run-fuzz FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 all: lib $(CLI) $(EXAMPLES)
 lib: $(LIB) $(BUILD)/libgdn.so
-tests: $(CMOCKAS) $(KERNELS) $(REPLAYS)
+tests: $(CMOCKAS) $(KERNELS) $(REPLAYS) $(DIFFS)
 
 # ---- compile -------------------------------------------------------------------------------------------------------
 
 # The folder and the name of a file say how it is compiled; nothing else does.
 AVX2   = -mavx2 -mfma -mf16c
 AVX512 = $(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512
+AMX    = $(AVX512) -mamx-tile -mamx-bf16
 $(BUILD)/src/kernel/%: private OPT = $(OPT_FAST)
 $(BUILD)/%/avx2.o $(BUILD)/%_avx2.o: private ISA = $(AVX2)
 $(BUILD)/%/avx512.o $(BUILD)/%_avx512.o: private ISA = $(AVX512)
+$(BUILD)/%/amx.o $(BUILD)/%_amx.o: private ISA = $(AMX)
 $(BUILD)/tests/%: private ISA = -Itests $(if $(STANDIN),-Itests/standin)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
@@ -79,19 +91,34 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(SAY) "compile $<"
 	$(Q)$(CC) $(FLAGS) $(OPT) $(ISA) $(CFLAGS) -c $< -o $@
 
-# Other flags, other objects: this file changes when they do.
-$(BUILD)/flags: FORCE
+# Who the program is, and where `make install` puts the model that it takes when none is named.
+COMMIT   := $(if $(wildcard .git),$(shell git describe --always --dirty --exclude='*' 2>/dev/null))
+DEMO_DIR := $(PREFIX)/share/gdn/demo
+$(BUILD)/src/cli/main.o $(BUILD)/src/cli/find_model.o: $(BUILD)/origin
+$(BUILD)/src/cli/main.o: private ISA = $(if $(COMMIT),-DGDN_COMMIT='"$(COMMIT)"')
+$(BUILD)/src/cli/find_model.o: private ISA = -DGDN_DEMO_DIR='"$(DEMO_DIR)"'
+
+# Other flags, other objects: these files change when what they hold does.
+$(BUILD)/flags: private HOLDS = $(CC) $(FLAGS) $(OPT) $(OPT_FAST) $(CFLAGS) $(LDFLAGS)
+$(BUILD)/origin: private HOLDS = $(COMMIT) $(DEMO_DIR)
+$(BUILD)/flags $(BUILD)/origin: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CC) $(FLAGS) $(OPT) $(OPT_FAST) $(CFLAGS) $(LDFLAGS)' >$@.new
+	@echo '$(HOLDS)' >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# A plain `make` first installs what is missing.
+needs:
+	@sh tools/install_deps.sh run
+$(BUILD)/flags: $(if $(filter-out all,$(MAKECMDGOALS)),,needs)
 
 # ---- link ----------------------------------------------------------------------------------------------------------
 
 LINK = $(Q)mkdir -p $(@D) && echo "link $@" && $(CC) $(SANFLAGS) $(LDFLAGS)
 
 $(LIB): $(LIB_OBJ)
+$(ENGINE): $(ENG_OBJ)
 $(BUILD)/tests/libtests.a: $(HELP_OBJ)
-$(LIB) $(BUILD)/tests/libtests.a:
+$(LIB) $(ENGINE) $(BUILD)/tests/libtests.a:
 	$(SAY) "archive $@"
 	@mkdir -p $(@D) && rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -106,34 +133,42 @@ $(SHARED): $(LIB_OBJ) $(BUILD)/gdn.map
 $(BUILD)/libgdn.so: $(SHARED)
 	@ln -sf $(notdir $(SHARED)) $(BUILD)/$(SONAME) && ln -sf $(SONAME) $@
 
-$(BUILD)/gdn: $(CLI_OBJ) $(LIB)
-	$(LINK) -o $@ $^ $(LDLIBS)
+$(BUILD)/gdn: $(CLI_OBJ) $(ENGINE) $(LIB)
+	$(LINK) -o $@ $^ $(ENGINE_LIBS) $(LDLIBS)
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/%.o $(LIB)
 	$(LINK) -o $@ $^ $(LDLIBS)
 
 # A test in tests/fault defines __wrap_malloc and the rest, and so decides which allocation fails.
 WRAPPED = malloc calloc aligned_alloc posix_memalign free pthread_create
 $(FAULTS): private LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
-$(CMOCKAS): $(BUILD)/%: $(BUILD)/%.o $(TEST_LIB) $(LIB)
-	$(LINK) -o $@ $^ $(CMOCKA) $(LDLIBS)
+$(CMOCKAS): $(BUILD)/%: $(BUILD)/%.o $(TEST_LIB) $(ENGINE) $(LIB)
+	$(LINK) -o $@ $^ $(CMOCKA) $(ENGINE_LIBS) $(LDLIBS)
 $(BUILD)/tests/check_kernels: $(KERNEL_OBJ) $(TEST_LIB) $(LIB)
 	$(LINK) -o $@ $^ $(LDLIBS)
-$(REPLAYS): $(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/replay.o $(TEST_LIB) $(LIB)
-	$(LINK) -o $@ $^ $(LDLIBS)
-$(FUZZERS): %: %.o $(TEST_LIB) $(LIB)
-	$(LINK) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
+$(DIFFS): $(BUILD)/%: $(BUILD)/%.o $(ENGINE) $(LIB)
+	$(LINK) -o $@ $^ $(ENGINE_LIBS) $(LDLIBS)
+$(REPLAYS): $(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/replay.o $(TEST_LIB) $(ENGINE) $(LIB)
+	$(LINK) -o $@ $^ $(ENGINE_LIBS) $(LDLIBS)
+$(FUZZERS): %: %.o $(TEST_LIB) $(ENGINE) $(LIB)
+	$(LINK) -fsanitize=fuzzer -o $@ $^ $(ENGINE_LIBS) $(LDLIBS)
 
 # ---- test ----------------------------------------------------------------------------------------------------------
 
-# The other architecture, under user-mode emulation: the kernels and the recorded outputs.
+# The other architecture, under user-mode emulation: the kernels and the recorded outputs of the heart.
 CROSS       := $(BUILD)/aarch64
-CROSS_PROGS := $(patsubst $(BUILD)/%,$(CROSS)/%,$(KERNELS) $(GOLDENS))
+CROSS_PROGS := $(patsubst $(BUILD)/%,$(CROSS)/%,$(KERNELS) $(filter-out $(BEYOND:%.c=$(BUILD)/%),$(GOLDENS)))
 CROSS_TOOLS := $(and $(shell command -v $(CROSS_CC) 2>/dev/null),$(shell command -v $(EMULATOR) 2>/dev/null))
 CROSS_TESTS := $(if $(CROSS_TOOLS),$(CROSS_PROGS:%="$(EMULATOR) %"),\
                  "skip aarch64: $(CROSS_CC) or $(EMULATOR) is not installed")
 ifneq ($(filter no,$(AARCH64))$(filter arm,$(ISA_DIR)),)
 CROSS_TESTS :=
 endif
+
+# Against the Python packages tokenizers and jinja2; without them each script counts as a skip.
+DIFF_TESTS := $(if $(shell command -v $(PYTHON) 2>/dev/null),\
+  "$(PYTHON) tests/diff/tokenizer.py $(BUILD)/tests/diff/tokenize --strings 20000" \
+  "$(PYTHON) tests/diff/template.py $(BUILD)/tests/diff/render -n 4000",\
+  "skip tests/diff: $(PYTHON) is not installed")
 
 REPLAY_TESTS = $(foreach f,$(FUZZ),"$(BUILD)/tests/fuzz/replay_$(f) tests/fuzz/corpus/$(f)")
 # Under a sanitizer, too, an allocation that is too large returns NULL.
@@ -146,7 +181,7 @@ test:
 run-tests: all tests
 	@+$(if $(and $(CROSS_TOOLS),$(CROSS_TESTS)),$(MAKE) --no-print-directory BUILD=$(CROSS) CC=$(CROSS_CC) \
 	  AR=$(CROSS_CC:gcc=ar) LDFLAGS=-static STANDIN=1 $(CROSS_PROGS))
-	@$(RUN) $(CMOCKAS) $(KERNELS) $(REPLAY_TESTS) $(CROSS_TESTS) $(SCRIPTS:%="sh %")
+	@$(RUN) $(CMOCKAS) $(KERNELS) $(REPLAY_TESTS) $(DIFF_TESTS) $(CROSS_TESTS) $(SCRIPTS:%="sh %")
 
 # The poisoning of debug builds is on under the sanitizers.
 asan:
@@ -156,12 +191,12 @@ ubsan:
 tsan:
 	@+$(MAKE) test BUILD=build/tsan SAN=thread DEBUG=1 AARCH64=no
 # MemorySanitizer (clang has it, gcc does not) takes what an uninstrumented library wrote for uninitialised: hence the
-# stand-in for cmocka.
+# stand-in for cmocka, and only the heart.
 msan:
 	@sh tools/install_deps.sh fuzz
 	@+$(MAKE) run-msan BUILD=build/msan SAN=memory DEBUG=1 CC=clang STANDIN=1
 run-msan: tests
-	@$(RUN) $(CMOCKAS) $(KERNELS) $(REPLAY_TESTS)
+	@$(RUN) $(CMOCKAS) $(KERNELS) $(REPLAY_TESTS) "skip the engine: its libraries are not built for MemorySanitizer"
 
 # libFuzzer keeps what it finds in build/fuzz/corpus; a failing input belongs in tests/fuzz/corpus once it is fixed.
 fuzz:
@@ -174,7 +209,7 @@ run-fuzz: $(FUZZERS)
 
 check:
 	@sh tools/install_deps.sh check
-	@+$(MAKE) --no-print-directory lib
+	@+$(MAKE) --no-print-directory lib $(ENGINE)
 	@BUILD='$(BUILD)' CC='$(CC)' sh tools/check.sh
 
 # ---- use -----------------------------------------------------------------------------------------------------------
@@ -183,8 +218,8 @@ bench: all
 	$(BUILD)/gdn bench --ops
 run:
 	@sh tools/install_deps.sh run
-	@+$(MAKE) --no-print-directory $(BUILD)/examples/recorded
-	@$(BUILD)/examples/recorded
+	@+$(MAKE) --no-print-directory $(BUILD)/gdn
+	$(BUILD)/gdn run --chat -p 'What is 12 + 30?'
 
 install: lib $(CLI)
 	install -d $(DESTDIR)$(PREFIX)/include/gdn $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/bin
@@ -195,17 +230,20 @@ install: lib $(CLI)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libgdn.so
 	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' gdn.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/gdn.pc
 	$(if $(CLI),install -m 755 $(CLI) $(DESTDIR)$(PREFIX)/bin)
+	install -d $(DESTDIR)$(DEMO_DIR)
+	install -m 644 $(wildcard models/demo/*) $(DESTDIR)$(DEMO_DIR)
 
 clean:
 	rm -rf $(BUILD)
 
 define HELP
-make            the library, the program gdn and the examples, in $(BUILD)
-make run        build and run the example on recorded tensors (installs a compiler if there is none)
-make test       build and run all tests (installs cmocka and the aarch64 tools if they are missing)
+make            the library, the program gdn and the examples, in $(BUILD) (installs a compiler, jansson and utf8proc
+                if they are missing; `make lib` needs the compiler alone)
+make run        build, and answer a prompt with the model that ships (installs what is missing)
+make test       build and run all tests (installs cmocka, the aarch64 tools, tokenizers and jinja2 if they are missing)
 make check      format, layers, symbols, sizes, headers and the static analysers
 make bench      time every operation at every CPU level
-make install    headers, libraries, gdn.pc and gdn below DESTDIR and PREFIX ($(PREFIX))
+make install    headers, libgdn, gdn.pc, gdn and the demo model below DESTDIR and PREFIX ($(PREFIX))
 make asan | ubsan | tsan | msan      the tests under a sanitizer
 make fuzz       libFuzzer on every target, FUZZ_SECONDS ($(FUZZ_SECONDS)) each
 make clean

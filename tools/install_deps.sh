@@ -4,6 +4,7 @@
 # of the work needs is named in a sentence, and that part is skipped later.
 mode=${1:?usage: install_deps.sh run|test|check|fuzz}
 cc=${CC:-cc}
+python=${PYTHON:-python3}
 
 have() { command -v "$1" >/dev/null 2>&1; }
 compiles() { echo "#include <$2>" | "$1" -E - >/dev/null 2>&1; }
@@ -17,6 +18,8 @@ look() {
     have "$cc" || have gcc || needed="$needed gcc"
     have make || needed="$needed make"
     compiles "$cc" pthread.h || compiles gcc pthread.h || needed="$needed libc6-dev"
+    compiles "$cc" jansson.h || compiles gcc jansson.h || needed="$needed libjansson-dev"
+    compiles "$cc" utf8proc.h || compiles gcc utf8proc.h || needed="$needed libutf8proc-dev"
     case $mode in
     test)
         compiles "$cc" cmocka.h || compiles gcc cmocka.h || needed="$needed libcmocka-dev"
@@ -25,6 +28,10 @@ look() {
             have "${EMULATOR:-qemu-aarch64}" || wanted="$wanted qemu-user"
             have "${CROSS_CC:-aarch64-linux-gnu-gcc}" || wanted="$wanted gcc-aarch64-linux-gnu"
             compiles "${CROSS_CC:-aarch64-linux-gnu-gcc}" pthread.h || wanted="$wanted libc6-dev-arm64-cross"
+        fi
+        if [ "${CI:-}" = true ]; then
+            have "$python" || wanted="$wanted python3"
+            "$python" -m pip --version >/dev/null 2>&1 || wanted="$wanted python3-pip"
         fi
         ;;
     check)
@@ -53,13 +60,23 @@ as_root() {
 
 install() { as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" </dev/null; }
 
-look
-[ -n "$needed$wanted" ] || exit 0
+# The Python packages that tests/diff compares with.  A Python that the system manages is left as it is, but for CI.
+install_packages() {
+    "$python" -c 'import tokenizers, jinja2' >/dev/null 2>&1 && return
+    "$python" -m pip --version >/dev/null 2>&1 || return
+    echo "installing tokenizers jinja2 with pip"
+    set -- "$python" -m pip install --quiet --disable-pip-version-check --retries 1 --timeout 20
+    "$@" tokenizers jinja2 >"$log" 2>&1 && return
+    [ "${CI:-}" = true ] && "$@" --break-system-packages tokenizers jinja2 >"$log" 2>&1 && return
+    grep -m 1 -i '^error' "$log" >&2
+    echo "Without the Python packages tokenizers and jinja2 the comparisons with them are skipped." >&2
+}
 
-if have apt-get; then
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+look
+if [ -n "$needed$wanted" ] && have apt-get; then
     echo "installing$needed$wanted"
-    log=$(mktemp)
-    trap 'rm -f "$log"' EXIT
     # One at a time when all at once fails: a name that this release does not have must not keep the others out.
     # The lists are meant to be split.
     # shellcheck disable=SC2086
@@ -70,6 +87,7 @@ if have apt-get; then
     hash -r
     look
 fi
+[ "$mode" != test ] || install_packages
 [ -z "$wanted" ] || echo "Without$wanted a part of \`make $mode\` is skipped; install it to have all of it." >&2
 [ -z "$needed" ] && exit 0
 echo "\`make $mode\` needs$needed, which could not be installed here; please install it." >&2

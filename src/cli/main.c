@@ -14,6 +14,9 @@ static const struct verb {
     const char  *name, *summary;
     gdn_verb_fn *run;
 } verbs[] = {
+    {"run", "answer a prompt", gdn_verb_run},
+    {"info", "what a model is, and what it needs of this machine", gdn_verb_info},
+    {"tokenize", "text to token ids, and back", gdn_verb_tokenize},
     {"bench", "measure the operations on this machine", gdn_verb_bench},
 };
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
@@ -25,6 +28,9 @@ static int help(void)
            "verbs\n");
     for (int i = 0; i < N_VERBS; i++) printf("  %-10s %s\n", verbs[i].name, verbs[i].summary);
     printf("\nexamples\n"
+           "  gdn info                                   the demo model: shapes, parameters, memory\n"
+           "  gdn info Qwen/Qwen3.5-0.8B                 a model that the Hugging Face tools downloaded\n"
+           "  gdn tokenize -p 'Hello, world!'            3360 11 3647 0\n"
            "  gdn bench --ops                            every operation at every CPU level, about half a minute\n"
            "  gdn bench --ops --op delta --level avx512  the gated delta rule, AVX-512 only\n"
            "  gdn bench --ops --csv > ops.csv            the same table for a spreadsheet\n\n"

@@ -51,18 +51,34 @@ static int read_number(const char *verb, const gdn_option *option, const char *t
     return GDN_EXIT_OK;
 }
 
+/* The option that a word of the command line names, or the next argument that has no value yet. */
+static const gdn_option *find_option(const char *word, const gdn_option *options, int n_options)
+{
+    size_t length = strcspn(word, "=");
+    for (int i = 0; i < n_options; i++) {
+        const gdn_option *option = &options[i];
+        if (option->kind == GDN_OPTION_ARGUMENT) {
+            if (*word != '-' && !*(const char **)option->value) return option;
+        } else if (strlen(option->name) == length && !memcmp(option->name, word, length)) {
+            return option;
+        }
+    }
+    return NULL;
+}
+
 int gdn_options_read(const char *verb, int argc, char **argv, const gdn_option *options, int n_options)
 {
     for (int i = 0; i < argc; i++) {
         const char       *arg = argv[i], *value = NULL;
         size_t            length = strcspn(arg, "=");
-        const gdn_option *option = NULL;
-        for (int j = 0; j < n_options && !option; j++) {
-            if (strlen(options[j].name) == length && !memcmp(options[j].name, arg, length)) option = &options[j];
-        }
+        const gdn_option *option = find_option(arg, options, n_options);
         if (!option) {
             return gdn_cli_fail(GDN_EXIT_USAGE, verb, "%s '%s'; see 'gdn %s --help'",
                                 *arg == '-' ? "unknown option" : "unexpected argument", arg, verb);
+        }
+        if (option->kind == GDN_OPTION_ARGUMENT) {
+            *(const char **)option->value = arg;
+            continue;
         }
         if (arg[length]) value = arg + length + 1;
         if (option->kind == GDN_OPTION_FLAG) {

@@ -23,7 +23,8 @@ check() {
 unset MAKEFLAGS MAKELEVEL MFLAGS
 check install make install BUILD="$build" CC="$cc" SAN="${SAN:-}" DEBUG="${DEBUG:-}" DESTDIR="$dir/root" PREFIX=/opt/gdn
 prefix=$dir/root/opt/gdn
-for file in include/gdn/delta.h include/gdn/status.h lib/libgdn.a lib/libgdn.so lib/libgdn.so.0 lib/pkgconfig/gdn.pc bin/gdn; do
+for file in include/gdn/delta.h include/gdn/status.h lib/libgdn.a lib/libgdn.so lib/libgdn.so.0 lib/pkgconfig/gdn.pc bin/gdn \
+    share/gdn/demo/config.json; do
     check "$file" test -e "$prefix/$file"
 done
 
