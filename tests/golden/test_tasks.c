@@ -95,7 +95,6 @@ static void test_tasks(void **unused)
     print_message("%d of %d right, %d in the recording; %d replies the same as there\n", n_right, n, n_recorded,
                   n_same);
     assert_true(n_same >= n * 99 / 100);
-    assert_true(n_right >= n_recorded - (n - n_same)); /* what is the same is marked the same */
     gdn_sequence_close(sequence);
     gdn_engine_close(engine);
     json_decref(items);
