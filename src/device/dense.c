@@ -33,46 +33,75 @@ gdn_status gdn_compute_reserve(gdn_compute *c, size_t n_bytes, gdn_error *err)
 
 static void *scratch_of(const gdn_compute *c, int thread) { return c->dense + (size_t)thread * c->dense_bytes; }
 
-/* ---- matrix product: panels are split, sums never ---- */
+/* ---- matrix products: panels are split, sums never ---- */
 
-typedef struct matmul_call {
+typedef struct products_call {
     const gdn_compute *compute;
-    gdn_matmul_job     job;
-    int                panels; /* of a task */
-} matmul_call;
+    const gdn_product *products;
+    int                n;
+    bool               alone; /* all of it is one task */
+} products_call;
 
-static void matmul_task(void *arg, int task, int thread)
+static int panels_of(const gdn_linear *l) { return parts(l->n_outputs, GDN_PANEL); }
+
+/* Panels of a task: what stays in the cache, but few enough that every thread finds work. */
+static int panels_of_task(const gdn_compute *c, const gdn_linear *l)
 {
-    const matmul_call *const call = arg;
-    const int                first = task * call->panels;
-    gdn_matmul_job           job = call->job;
-    job.n_panels = least(call->panels, job.n_panels - first);
-    job.n_outputs = least(job.n_outputs - first * GDN_PANEL, job.n_panels * GDN_PANEL);
-    job.w += (size_t)first * GDN_PANEL * job.n_inputs;
-    job.y += first * GDN_PANEL;
-    job.work = scratch_of(call->compute, thread);
-    call->compute->kernels.matmul(&job);
+    const int cached = TASK_BYTES / (GDN_PANEL * l->k * (int)sizeof(uint16_t)), most = cached < 4 ? 4 : cached;
+    const int shared = parts(panels_of(l), 4 * gdn_threads_count(c->threads));
+    return (least(most, shared) + 3) / 4 * 4;
 }
 
-void gdn_dense_matmul(gdn_compute *compute, const gdn_linear *l, int n_rows, const uint16_t *x, size_t x_stride,
-                      float *y, size_t y_stride)
+static int tasks_of(const gdn_compute *c, const gdn_product *p)
 {
-    const int   n_panels = parts(l->n_outputs, GDN_PANEL), threads = gdn_threads_count(compute->threads);
-    const int   cached = TASK_BYTES / (GDN_PANEL * l->k * (int)sizeof(uint16_t)), shared = parts(n_panels, 4 * threads);
-    const int   panels = cached < 4 ? 4 : cached;
-    matmul_call call = {compute,
-                        {.n_rows = n_rows,
-                         .n_inputs = l->k,
-                         .n_panels = n_panels,
-                         .n_outputs = l->n_outputs,
-                         .w = l->w,
-                         .x = x,
-                         .x_stride = x_stride,
-                         .y = y,
-                         .y_stride = y_stride},
-                        (least(panels, shared) + 3) / 4 * 4};
-    if ((double)n_rows * l->n_outputs * l->k < TASK_PRODUCTS) call.panels = n_panels;
-    gdn_threads_run(compute->threads, parts(n_panels, call.panels), matmul_task, &call);
+    return p->n_rows ? parts(panels_of(p->linear), panels_of_task(c, p->linear)) : 0;
+}
+
+/* Panels first.. of a product. */
+static void multiply(const gdn_compute *c, const gdn_product *p, int first, int n_panels, int thread)
+{
+    const gdn_linear *const l = p->linear;
+    const gdn_matmul_job    job = {
+           .n_rows = p->n_rows,
+           .n_inputs = l->k,
+           .n_panels = n_panels,
+           .n_outputs = least(l->n_outputs - first * GDN_PANEL, n_panels * GDN_PANEL),
+           .w = l->w + (size_t)first * GDN_PANEL * l->k,
+           .x = p->x,
+           .x_stride = p->x_stride,
+           .y = p->y + (size_t)first * GDN_PANEL,
+           .y_stride = p->y_stride,
+           .work = scratch_of(c, thread),
+    };
+    c->kernels.matmul(&job);
+}
+
+static void products_task(void *arg, int task, int thread)
+{
+    const products_call *const call = arg;
+    const gdn_compute *const   c = call->compute;
+    const gdn_product         *p = call->products;
+    if (call->alone) {
+        for (int i = 0; i < call->n; i++)
+            if (p[i].n_rows) multiply(c, &p[i], 0, panels_of(p[i].linear), thread);
+        return;
+    }
+    while (task >= tasks_of(c, p)) task -= tasks_of(c, p++);
+    const int panels = panels_of_task(c, p->linear), first = task * panels;
+    multiply(c, p, first, least(panels, panels_of(p->linear) - first), thread);
+}
+
+void gdn_dense_products(gdn_compute *compute, const gdn_product *products, int n)
+{
+    int    n_tasks = 0;
+    double work = 0.0;
+    for (int i = 0; i < n; i++) {
+        const gdn_linear *const l = products[i].linear;
+        n_tasks += tasks_of(compute, &products[i]);
+        work += (double)products[i].n_rows * l->n_outputs * l->k;
+    }
+    products_call call = {compute, products, n, work < TASK_PRODUCTS};
+    gdn_threads_run(compute->threads, call.alone && n_tasks ? 1 : n_tasks, products_task, &call);
 }
 
 /* ---- rows ---- */

@@ -22,9 +22,19 @@ size_t gdn_dense_scratch_bytes(int k, int n_pages);
 /* Give every thread at least n_bytes of scratch.  NO_MEMORY leaves what there was. */
 gdn_status gdn_compute_reserve(gdn_compute *compute, size_t n_bytes, gdn_error *err);
 
-/* y [rows][y_stride] = x [rows][x_stride] times the transpose of the matrix; x is bf16 with zeros from n_inputs to k. */
-void gdn_dense_matmul(gdn_compute *compute, const gdn_linear *linear, int n_rows, const uint16_t *x, size_t x_stride,
-                      float *y, size_t y_stride);
+/* y [rows][y_stride] = x [rows][x_stride] times the transpose of the matrix; x is bf16 with zeros from n_inputs to k.  No rows: y
+ * is untouched. */
+typedef struct gdn_product {
+    const gdn_linear *linear;
+    int               n_rows;
+    const uint16_t   *x;
+    size_t            x_stride;
+    float            *y;
+    size_t            y_stride;
+} gdn_product;
+
+/* Products that do not wait for one another, handed to the threads as one piece of work. */
+void gdn_dense_products(gdn_compute *compute, const gdn_product *products, int n);
 
 /* As gdn_rms_norm_fn. */
 void gdn_dense_rms_norm(gdn_compute *compute, const gdn_rms_norm_job *job);

@@ -94,16 +94,24 @@ static void norm(const forward *f, const float *weight)
     gdn_dense_rms_norm(f->compute, &job);
 }
 
-/* out = matrix * u */
-static void project(const forward *f, const gdn_linear *l, float *out)
+/* out[i] = matrix i * u: projections of the same rows, at most four */
+static void project(const forward *f, int n, const gdn_linear *const *matrices, float *const *out)
 {
-    gdn_dense_matmul(f->compute, l, f->n_rows, f->w->u, (size_t)l->k, out, (size_t)l->n_outputs);
+    gdn_product products[4];
+    for (int i = 0; i < n; i++)
+        products[i] = (gdn_product){.linear = matrices[i],
+                                    .n_rows = f->n_rows,
+                                    .x = f->w->u,
+                                    .x_stride = (size_t)matrices[i]->k,
+                                    .y = out[i],
+                                    .y_stride = (size_t)matrices[i]->n_outputs};
+    gdn_dense_products(f->compute, products, n);
 }
 
 /* x += matrix * u */
 static void project_back(const forward *f, const gdn_linear *l)
 {
-    project(f, l, f->w->p[0]);
+    project(f, 1, &l, f->w->p);
     gdn_dense_add(f->compute, f->n_rows, f->m->config.hidden_size, f->w->x, f->w->p[0]);
 }
 
@@ -111,10 +119,7 @@ static gdn_status delta_mixer(const forward *f, const gdn_layer_weights *l, gdn_
 {
     gdn_workspace *const                 w = f->w;
     const gdn_delta_layer_weights *const d = &l->linear;
-    project(f, &d->in_qkv, w->p[0]);
-    project(f, &d->in_z, w->p[1]);
-    project(f, &d->in_a, w->p[2]);
-    project(f, &d->in_b, w->p[3]);
+    project(f, 4, (const gdn_linear *const[]){&d->in_qkv, &d->in_z, &d->in_a, &d->in_b}, w->p);
     const gdn_layer_args args = {.batch = {.n_lanes = f->a->n_lanes, .n_tokens = f->a->n_tokens},
                                  .qkv = w->p[0],
                                  .z = w->p[1],
@@ -170,9 +175,7 @@ static void attention_mixer(const forward *f, const gdn_layer_weights *l)
     const gdn_attention_weights *const t = &l->attention;
     const gdn_model_config *const      c = &f->m->config;
     const size_t                       H = (size_t)c->n_heads, D = (size_t)c->head_dim;
-    project(f, &t->q, w->p[0]); /* [rows][H][query D, gate D] */
-    project(f, &t->k, w->p[1]);
-    project(f, &t->v, w->p[2]);
+    project(f, 3, (const gdn_linear *const[]){&t->q, &t->k, &t->v}, w->p); /* q: [rows][H][query D, gate D] */
     heads_call call = {f, l};
     gdn_threads_run(f->compute->threads, f->a->n_lanes, heads_task, &call);
     const gdn_kv_view        view = {f->kv, l->number};
@@ -205,8 +208,7 @@ static void mlp(const forward *f, const gdn_layer_weights *l)
 {
     gdn_workspace *const w = f->w;
     const size_t         I = (size_t)f->m->config.ffn_size;
-    project(f, &l->gate, w->p[0]);
-    project(f, &l->up, w->p[1]);
+    project(f, 2, (const gdn_linear *const[]){&l->gate, &l->up}, w->p);
     const gdn_gate_rows swiglu = {.job = {(int)I, GDN_BF16, 1, w->p[0], w->p[1], w->u},
                                   .n_rows = f->n_rows,
                                   .a_stride = I,
@@ -256,7 +258,8 @@ static void head(const forward *f)
     uint16_t *const rows = (uint16_t *)(void *)f->w->p[0];
     for (int i = 0; i < a->n_wanted; i++)
         memcpy(rows + (size_t)i * h, f->w->u + (size_t)a->wanted[i] * h, h * sizeof *rows);
-    gdn_dense_matmul(f->compute, &f->m->lm_head, a->n_wanted, rows, h, a->logits, (size_t)f->m->config.vocab_size);
+    const gdn_product logits = {&f->m->lm_head, a->n_wanted, rows, h, a->logits, (size_t)f->m->config.vocab_size};
+    gdn_dense_products(f->compute, &logits, 1);
 }
 
 static gdn_status check_lanes(forward *f, gdn_error *err)
