@@ -4,7 +4,7 @@
 
 enum {
     TASK_ROWS = 16,          /* rows of a row-wise task */
-    TASK_BYTES = 1 << 18,    /* weights that a task of many rows keeps in the second-level cache */
+    TASK_BYTES = 1 << 20,    /* weights of a task: most of a second-level cache */
     TASK_PRODUCTS = 1 << 20, /* multiplications below which a hand-over costs more than it brings */
     ATTENTION_TOKENS = 16,   /* tokens of an attention task */
 };

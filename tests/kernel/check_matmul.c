@@ -198,6 +198,10 @@ void check_matmul(check *c)
                          .kind = i % KIND_COUNT};
         if (check_sample(c, 8)) one_case(c, &s);
     }
+    static const shape large[] = {
+        {.n_rows = 300, .n_inputs = 2050, .n_outputs = 48, .x_padding = 32}, /* more x than a */
+        {.n_rows = 270, .n_inputs = 4000, .n_outputs = 33}};                 /* cache holds */
+    for (int i = 0; i < 2; i++) one_case(c, &large[i]);
     for (int n_rows = 1; n_rows <= 40; n_rows++) sign_case(c, n_rows);
     for (int i = 0; c->definition && i < 40; i++)
         pack_case(c, 1 + rng_below(&c->random, 70), 1 + rng_below(&c->random, 140));
