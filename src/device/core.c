@@ -31,8 +31,8 @@ static void convolve(const core_head *h, size_t row, int n, size_t c, int width,
                    .n_taps = f->n_taps,
                    .type = f->type,
                    .recipe = f->recipe,
-                   .x = gdn_at(f->type, a->qkv, row * C + c),
-                   .x_stride = C,
+                   .x = gdn_at(f->type, a->qkv, row * a->qkv_stride + c),
+                   .x_stride = a->qkv_stride,
                    .w = a->weights->conv + c,
                    .w_stride = C,
                    .tail_in = h->tail_in ? gdn_at(f->type, h->tail_in, c) : NULL,
@@ -125,7 +125,7 @@ static void value_heads(const core_head *h, size_t row, int n, int i0, int n_hea
     kernels->delta(&rule);
 
     for (int i = 0; a->y && i < n_heads; i++) {
-        const size_t             at = (row * Hv + first + i * step) * Dv;
+        const size_t             head = (first + i * step) * Dv, at = row * Hv * Dv + head;
         const gdn_gated_norm_job norm = {
             .n_rows = n,
             .dim = f->value_dim,
@@ -133,9 +133,9 @@ static void value_heads(const core_head *h, size_t row, int n, int i0, int n_hea
             .recipe = f->recipe,
             .eps = a->weights->norm_eps,
             .o = gdn_at(f->type, x->y, i * Dv),
-            .z = gdn_at(f->type, a->z, at),
+            .z = gdn_at(f->type, a->z, row * a->z_stride + head),
             .o_stride = tile,
-            .z_stride = Hv * Dv,
+            .z_stride = a->z_stride,
             .w = a->weights->norm,
             .y = gdn_at_out(f->type, a->y, at),
             .y_stride = Hv * Dv,

@@ -21,8 +21,9 @@ typedef struct gdn_core_args {
     const gdn_delta_weights *weights;
     int                      n_lanes;
     const gdn_core_lane     *lanes;
-    const void              *qkv, *z, *a, *b; /* rows, as in gdn_layer_args */
-    void                    *y;               /* NULL: only tails and states move (z is then not read) */
+    const void              *qkv, *z, *a, *b;      /* rows, as in gdn_layer_args */
+    size_t                   qkv_stride, z_stride; /* likewise, and given */
+    void                    *y;                    /* NULL: only tails and states move (z is then not read) */
 } gdn_core_args;
 
 /* Convolution, q/k norm, gates, recurrence and gated norm, one task a lane and key head: what a layer does between its
@@ -33,10 +34,11 @@ void gdn_core_delta(gdn_compute *compute, const gdn_core_args *args);
 gdn_status gdn_config_check(const gdn_delta_config *config, gdn_error *err);
 gdn_status gdn_batch_check(const gdn_batch *batch, gdn_error *err);
 
-static inline int gdn_channels(const gdn_delta_config *c)
+static inline size_t gdn_channels(const gdn_delta_config *c)
 {
-    return 2 * c->n_key_heads * c->key_dim + c->n_value_heads * c->value_dim;
+    return 2 * (size_t)c->n_key_heads * c->key_dim + (size_t)c->n_value_heads * c->value_dim;
 }
+static inline size_t gdn_values(const gdn_delta_config *c) { return (size_t)c->n_value_heads * c->value_dim; }
 static inline size_t gdn_type_bytes(gdn_type type) { return type == GDN_BF16 ? 2 : 4; }
 
 /* Rows of lane `lane` in a checked batch. */

@@ -27,6 +27,11 @@ static gdn_status check_args(const gdn_compute *compute, const gdn_cache *cache,
     if (n_rows && (!args->qkv || !args->z || !args->a || !args->b || !args->y))
         return gdn_fail(err, GDN_BAD_ARGUMENT, layer, "layer %d: qkv, z, a, b and y must not be NULL; set all five",
                         layer);
+    const size_t C = gdn_channels(&cache->pool->config), Z = gdn_values(&cache->pool->config);
+    if ((args->qkv_stride && args->qkv_stride < C) || (args->z_stride && args->z_stride < Z))
+        return gdn_fail(err, GDN_BAD_ARGUMENT, layer,
+                        "layer %d: rows of qkv and z are %zu and %zu apart; use at least %zu and %zu, or 0", layer,
+                        args->qkv_stride, args->z_stride, C, Z);
     return GDN_OK;
 }
 
@@ -76,15 +81,18 @@ gdn_status gdn_delta_layer(gdn_compute *compute, gdn_cache *cache, int layer, co
     status = gdn_step_enter(cache, layer, err);
     if (status) return status;
     if (cache->round.armed) gdn_round_record(cache, layer, weights, args);
-    const gdn_core_args core = {.config = &cache->pool->config,
-                                .weights = weights,
-                                .n_lanes = gather_lanes(cache, layer, args),
-                                .lanes = cache->core,
-                                .qkv = args->qkv,
-                                .z = args->z,
-                                .a = args->a,
-                                .b = args->b,
-                                .y = args->y};
+    const gdn_delta_config *const c = &cache->pool->config;
+    const gdn_core_args           core = {.config = c,
+                                          .weights = weights,
+                                          .n_lanes = gather_lanes(cache, layer, args),
+                                          .lanes = cache->core,
+                                          .qkv = args->qkv,
+                                          .z = args->z,
+                                          .qkv_stride = args->qkv_stride ? args->qkv_stride : gdn_channels(c),
+                                          .z_stride = args->z_stride ? args->z_stride : gdn_values(c),
+                                          .a = args->a,
+                                          .b = args->b,
+                                          .y = args->y};
     if (core.n_lanes) gdn_core_delta(compute, &core);
     gdn_step_leave(cache, layer);
     return GDN_OK;

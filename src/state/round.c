@@ -40,17 +40,13 @@ void gdn_round_close(gdn_cache *cache)
     free(cache->round.memory);
 }
 
-/* Copy the valid rows of a lane and return how many there were. */
-static size_t record_lane(unsigned char *dst, const unsigned char *src, size_t row_bytes, int n_rows,
+/* Copy the valid rows of a lane, which are `stride` bytes apart, and return how many there were. */
+static size_t record_lane(unsigned char *dst, const unsigned char *src, size_t row_bytes, size_t stride, int n_rows,
                           const uint8_t *mask)
 {
-    if (!mask) {
-        memcpy(dst, src, (size_t)n_rows * row_bytes);
-        return (size_t)n_rows;
-    }
     size_t n_valid = 0;
     for (size_t row = 0; row < (size_t)n_rows; row++)
-        if (mask[row]) memcpy(dst + n_valid++ * row_bytes, src + row * row_bytes, row_bytes);
+        if (!mask || mask[row]) memcpy(dst + n_valid++ * row_bytes, src + row * stride, row_bytes);
     return n_valid;
 }
 
@@ -58,21 +54,22 @@ void gdn_round_record(gdn_cache *cache, int layer, const gdn_delta_weights *weig
 {
     gdn_round     *round = &cache->round;
     unsigned char *memory = round->memory + (size_t)layer * round->layer_bytes;
+    const size_t   element = gdn_type_bytes(cache->pool->config.type);
     const struct {
         unsigned char       *dst;
         const unsigned char *src;
-        size_t               row_bytes;
-    } parts[] = {{memory, args->qkv, round->qkv_row},
-                 {memory + round->a_at, args->a, round->ab_row},
-                 {memory + round->b_at, args->b, round->ab_row}};
+        size_t               row_bytes, stride;
+    } parts[] = {{memory, args->qkv, round->qkv_row, args->qkv_stride ? args->qkv_stride * element : round->qkv_row},
+                 {memory + round->a_at, args->a, round->ab_row, round->ab_row},
+                 {memory + round->b_at, args->b, round->ab_row, round->ab_row}};
     for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
         size_t first = 0, recorded = 0;
         for (int i = 0; i < cache->n_lanes; i++) {
             const int n_rows = gdn_batch_rows(&args->batch, i);
             if (!n_rows) continue;
-            recorded +=
-                record_lane(parts[p].dst + recorded * parts[p].row_bytes, parts[p].src + first * parts[p].row_bytes,
-                            parts[p].row_bytes, n_rows, args->batch.mask ? args->batch.mask + first : NULL);
+            recorded += record_lane(parts[p].dst + recorded * parts[p].row_bytes,
+                                    parts[p].src + first * parts[p].stride, parts[p].row_bytes, parts[p].stride, n_rows,
+                                    args->batch.mask ? args->batch.mask + first : NULL);
             first += (size_t)n_rows;
         }
     }
@@ -252,6 +249,7 @@ static void replay(gdn_compute *compute, gdn_cache *cache, int layer)
                                 .n_lanes = n_lanes,
                                 .lanes = cache->core,
                                 .qkv = memory,
+                                .qkv_stride = gdn_channels(&pool->config),
                                 .a = memory + round->a_at,
                                 .b = memory + round->b_at};
     gdn_core_delta(compute, &args);

@@ -137,9 +137,9 @@ static void a_step_allocates_nothing(void **unused)
 {
     static const int tokens[] = {1, 2, 3, 4, 5, 6, 7, 8}, counts[] = {2, 2}, keep[] = {1, 0}, rows[] = {1},
                      left[] = {1, 0};
-    void                *qkv = lab_rows(&l, tokens, 8, 0, 1, l.qkv_row), *z = lab_rows(&l, tokens, 8, 0, 2, l.z_row);
-    void                *a = lab_rows(&l, tokens, 8, 0, 3, l.ab_row), *b = lab_rows(&l, tokens, 8, 0, 4, l.ab_row);
-    void                *y = malloc(8 * l.z_row);
+    void *qkv = lab_rows(&l, tokens, 8, 0, 1, l.qkv_row, 0), *z = lab_rows(&l, tokens, 8, 0, 2, l.z_row, 0);
+    void *a = lab_rows(&l, tokens, 8, 0, 3, l.ab_row, 0), *b = lab_rows(&l, tokens, 8, 0, 4, l.ab_row, 0);
+    void *y = malloc(8 * l.z_row);
     const gdn_layer_args two = {.batch = {.n_lanes = 2, .length = 2}, .qkv = qkv, .z = z, .a = a, .b = b, .y = y};
     gdn_layer_args       masked = two;
     gdn_cache           *running = lab_cache(&l, 1, 4, 3), *joining = lab_prefilled(&l, 1, 0, tokens, 3), *shared;

@@ -61,14 +61,16 @@ static inline gdn_cache *lab_cache(const lab *l, int n_lanes, int max_lanes, int
 
 /* ---- forwards ---------------------------------------------------------------------------------------------------- */
 
-static inline void *lab_rows(const lab *l, const int *tokens, size_t n_rows, int layer, int what, size_t row_bytes)
+static inline void *lab_rows(const lab *l, const int *tokens, size_t n_rows, int layer, int what, size_t row_bytes,
+                             size_t apart)
 {
-    const size_t n = row_bytes / typed_bytes(l->config.type);
-    void        *rows = malloc(n_rows * row_bytes + 1);
+    const size_t n = row_bytes / typed_bytes(l->config.type), stride = n + apart;
+    void        *rows = calloc(n_rows * stride + 1, typed_bytes(l->config.type));
     assert_non_null(rows);
     for (size_t row = 0; row < n_rows; row++) {
         rng r = {.s = (uint64_t)tokens[row] * 1000 + (uint64_t)layer * 10 + (uint64_t)what};
-        for (size_t i = 0; i < n; i++) typed_set(l->config.type, rows, row * n + i, (double)rng_uniform(&r, -2, 2));
+        for (size_t i = 0; i < n; i++)
+            typed_set(l->config.type, rows, row * stride + i, (double)rng_uniform(&r, -2, 2));
     }
     return rows;
 }
@@ -84,12 +86,17 @@ static inline size_t lab_batch_rows(const gdn_batch *b)
 static inline gdn_status lab_layer(lab *l, gdn_cache *cache, int layer, gdn_batch batch, const int *tokens, void *y)
 {
     const size_t n_rows = lab_batch_rows(&batch);
-    void *qkv = lab_rows(l, tokens, n_rows, layer, 1, l->qkv_row), *z = lab_rows(l, tokens, n_rows, layer, 2, l->z_row);
-    void *a = lab_rows(l, tokens, n_rows, layer, 3, l->ab_row), *b = lab_rows(l, tokens, n_rows, layer, 4, l->ab_row);
-    void *out = malloc(n_rows * l->z_row + 1);
+    const size_t element = typed_bytes(l->config.type), C = l->qkv_row / element, Z = l->z_row / element;
+    const size_t apart = layer % 2 ? 5 : 0; /* every other layer has rows with something in between */
+    void        *qkv = lab_rows(l, tokens, n_rows, layer, 1, l->qkv_row, apart);
+    void        *z = lab_rows(l, tokens, n_rows, layer, 2, l->z_row, 2 * apart);
+    void        *a = lab_rows(l, tokens, n_rows, layer, 3, l->ab_row, 0);
+    void        *b = lab_rows(l, tokens, n_rows, layer, 4, l->ab_row, 0);
+    void        *out = malloc(n_rows * l->z_row + 1);
     assert_non_null(out);
-    const gdn_layer_args args = {.batch = batch, .qkv = qkv, .z = z, .a = a, .b = b, .y = out};
-    const gdn_status     status = gdn_delta_layer(l->compute, cache, layer, &l->weights[layer], &args, &err);
+    gdn_layer_args args = {.batch = batch, .qkv = qkv, .z = z, .a = a, .b = b, .y = out};
+    if (apart) args.qkv_stride = C + apart, args.z_stride = Z + 2 * apart;
+    const gdn_status status = gdn_delta_layer(l->compute, cache, layer, &l->weights[layer], &args, &err);
     if (y && !status) memcpy(y, out, n_rows * l->z_row);
     free(qkv);
     free(z);

@@ -211,6 +211,12 @@ static void layer_refusals(void **unused)
         if (i == 4) bad.y = NULL;
         REFUSED(GDN_BAD_ARGUMENT, "qkv, z, a, b and y", gdn_delta_layer(l.compute, cache, 0, &w, &bad, &err));
     }
+    bad = args;
+    bad.qkv_stride = 127;
+    REFUSED(GDN_BAD_ARGUMENT, "127 and 0 apart", gdn_delta_layer(l.compute, cache, 0, &w, &bad, &err));
+    bad = args;
+    bad.z_stride = 63;
+    REFUSED(GDN_BAD_ARGUMENT, "0 and 63 apart", gdn_delta_layer(l.compute, cache, 0, &w, &bad, &err));
     watch(NULL, NULL, NULL);
     assert_int_equal(gdn_pool_free_slots(l.pool), 2);
     gdn_cache_close(cache);
