@@ -18,7 +18,7 @@ static gdn_status load_model(gdn_engine *e, const char *folder, gdn_error *err)
     if (!s) s = gdn_generation_config_load(&e->generation, folder, &config, err);
     if (!s) s = gdn_tensors_open(&tensors, folder, err);
     if (!s) s = gdn_checkpoint_bind(&checkpoint, &config, &tensors, err);
-    if (!s) s = gdn_model_load(&e->model, &checkpoint, err);
+    if (!s) s = gdn_model_load(&e->model, &checkpoint, NULL, NULL, err);
     gdn_checkpoint_close(&checkpoint);
     gdn_tensors_close(&tensors);
     return s;

@@ -216,6 +216,9 @@ typedef struct gdn_kernels {
  * what is padded is zero. */
 void gdn_matmul_pack(uint16_t *dst, const uint16_t *src, int n_outputs, int n_inputs);
 
+/* dst [n_inputs]: row `output` of a packed weight. */
+void gdn_matmul_unpack_row(uint16_t *dst, const uint16_t *w, int output, int n_inputs);
+
 /* The levels, lowest first.  Each needs the ones before it (on its own architecture). */
 typedef struct gdn_level {
     const char *name;  /* "ref", "avx2", "avx512", "amx", "neon" */

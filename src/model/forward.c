@@ -1,92 +1,13 @@
 /* The forward pass, written once for every batch shape; the equations are those of the Qwen3.5 family. */
-#include "base/alloc.h"
-#include "kernel/math.h"
 #include "device/compute.h"
-#include "model/model.h"
+#include "model/forward.h"
+#include <math.h>
 #include <string.h>
-
-/* Activations of one forward.  R rows; widths are the largest that any layer needs. */
-struct gdn_workspace {
-    int                 max_rows, max_positions;
-    float              *x;         /* [R][h]: the residual stream */
-    uint16_t           *u;         /* [R][widest input]: what a matrix is multiplied with */
-    float              *p[4];      /* [R][widest output]: projections */
-    float              *y;         /* [R][widest of h, H*D, VD] */
-    float              *cos, *sin; /* [R][rope_dims/2] */
-    gdn_attention_lane *lanes;     /* [R] */
-};
-
-typedef struct forward {
-    const gdn_model        *m;
-    gdn_compute            *compute;
-    gdn_workspace          *w;
-    gdn_cache              *cache;
-    gdn_kv                 *kv;
-    const gdn_forward_args *a;
-    int                     n_rows;
-} forward;
-
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
-static size_t widest_input(const gdn_model_config *c)
-{
-    const size_t HD = (size_t)c->n_heads * c->head_dim, VD = (size_t)c->n_value_heads * c->value_dim;
-    return larger(larger(HD, VD), larger((size_t)c->hidden_size, (size_t)c->ffn_size));
-}
-
-static size_t widest_output(const gdn_model_config *c)
-{
-    const size_t HD = (size_t)c->n_heads * c->head_dim;
-    return larger(larger(2 * HD, (size_t)gdn_config_channels(c)), widest_input(c));
-}
-
-gdn_status gdn_workspace_open(gdn_workspace **out, const gdn_model *m, gdn_compute *compute, int max_rows,
-                              int max_positions, gdn_error *err)
-{
-    const gdn_model_config *c = &m->config;
-    const size_t R = (size_t)max_rows, in = widest_input(c), wide = widest_output(c), pairs = (size_t)c->rope_dims / 2;
-    if (max_rows < 1 || max_positions < 1)
-        return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "workspace: rows and positions must be 1 or more");
-    const int        n_pages = (max_positions + GDN_PAGE - 1) / GDN_PAGE;
-    const gdn_status status = gdn_compute_reserve(compute, gdn_dense_scratch_bytes((int)in, n_pages), err);
-    if (status) return status;
-    gdn_workspace *w = calloc(1, sizeof *w);
-    if (!w) return gdn_fail(err, GDN_NO_MEMORY, 0, "workspace: no memory");
-    w->max_rows = max_rows;
-    w->max_positions = max_positions;
-    w->x = gdn_alloc_aligned(R * c->hidden_size * sizeof *w->x);
-    w->u = gdn_alloc_aligned(R * in * sizeof *w->u);
-    int missing = !w->x || !w->u;
-    for (int i = 0; i < 4; i++) missing |= !(w->p[i] = gdn_alloc_aligned(R * wide * sizeof *w->p[i]));
-    w->y = gdn_alloc_aligned(R * in * sizeof *w->y);
-    w->cos = gdn_alloc_aligned(R * pairs * sizeof *w->cos);
-    w->sin = gdn_alloc_aligned(R * pairs * sizeof *w->sin);
-    w->lanes = gdn_alloc_aligned(R * sizeof *w->lanes);
-    if (missing || !w->y || !w->cos || !w->sin || !w->lanes) {
-        gdn_workspace_close(w);
-        return gdn_fail(err, GDN_NO_MEMORY, 0, "workspace: no memory for %d rows; use fewer", max_rows);
-    }
-    *out = w;
-    return GDN_OK;
-}
-
-void gdn_workspace_close(gdn_workspace *w)
-{
-    if (!w) return;
-    free(w->x);
-    free(w->u);
-    for (int i = 0; i < 4; i++) free(w->p[i]);
-    free(w->y);
-    free(w->cos);
-    free(w->sin);
-    free(w->lanes);
-    free(w);
-}
 
 /* ---- steps ---- */
 
 /* u = RMS(x) * weight, as bf16 */
-static void norm(const forward *f, const float *weight)
+static void norm(const gdn_pass *f, const float *weight)
 {
     const int              h = f->m->config.hidden_size;
     const gdn_rms_norm_job job = {f->n_rows, h,       GDN_BF16, (float)f->m->config.rms_eps, f->w->x, (size_t)h,
@@ -95,7 +16,7 @@ static void norm(const forward *f, const float *weight)
 }
 
 /* out[i] = matrix i * u: projections of the same rows, at most four */
-static void project(const forward *f, int n, const gdn_linear *const *matrices, float *const *out)
+static void project(const gdn_pass *f, int n, const gdn_linear *const *matrices, float *const *out)
 {
     gdn_product products[4];
     for (int i = 0; i < n; i++)
@@ -109,13 +30,13 @@ static void project(const forward *f, int n, const gdn_linear *const *matrices, 
 }
 
 /* x += matrix * u */
-static void project_back(const forward *f, const gdn_linear *l)
+static void project_back(const gdn_pass *f, const gdn_linear *l)
 {
     project(f, 1, &l, f->w->p);
     gdn_dense_add(f->compute, f->n_rows, f->m->config.hidden_size, f->w->x, f->w->p[0]);
 }
 
-static gdn_status delta_mixer(const forward *f, const gdn_layer_weights *l, gdn_error *err)
+static gdn_status delta_mixer(const gdn_pass *f, const gdn_layer_weights *l, gdn_error *err)
 {
     gdn_workspace *const                 w = f->w;
     const gdn_delta_layer_weights *const d = &l->linear;
@@ -134,7 +55,7 @@ static gdn_status delta_mixer(const forward *f, const gdn_layer_weights *l, gdn_
 }
 
 /* Norm and rotation of a row's heads: in [heads][stride], out [heads][D]. */
-static void heads(const forward *f, const float *weight, int n, const float *in, size_t stride, float *out, size_t row)
+static void heads(const gdn_pass *f, const float *weight, int n, const float *in, size_t stride, float *out, size_t row)
 {
     const gdn_model_config *const c = &f->m->config;
     const size_t                  D = (size_t)c->head_dim, pairs = (size_t)c->rope_dims / 2;
@@ -145,7 +66,7 @@ static void heads(const forward *f, const float *weight, int n, const float *in,
 }
 
 typedef struct heads_call {
-    const forward           *f;
+    const gdn_pass          *f;
     const gdn_layer_weights *l;
 } heads_call;
 
@@ -154,7 +75,7 @@ static void heads_task(void *arg, int task, int thread)
 {
     (void)thread;
     const heads_call *const            call = arg;
-    const forward *const               f = call->f;
+    const gdn_pass *const              f = call->f;
     gdn_workspace *const               w = f->w;
     const gdn_attention_weights *const t = &call->l->attention;
     const gdn_attention_lane *const    lane = &w->lanes[task];
@@ -169,7 +90,7 @@ static void heads_task(void *arg, int task, int thread)
     }
 }
 
-static void attention_mixer(const forward *f, const gdn_layer_weights *l)
+static void attention_mixer(const gdn_pass *f, const gdn_layer_weights *l)
 {
     gdn_workspace *const               w = f->w;
     const gdn_attention_weights *const t = &l->attention;
@@ -204,33 +125,38 @@ static void attention_mixer(const forward *f, const gdn_layer_weights *l)
     project_back(f, &t->o);
 }
 
-static void mlp(const forward *f, const gdn_layer_weights *l)
+static void mlp(const gdn_pass *f, const gdn_layer_weights *l)
 {
     gdn_workspace *const w = f->w;
-    const size_t         I = (size_t)f->m->config.ffn_size;
-    project(f, 2, (const gdn_linear *const[]){&l->gate, &l->up}, w->p);
+    const size_t         I = (size_t)l->mlp.gate.n_outputs;
+    project(f, 2, (const gdn_linear *const[]){&l->mlp.gate, &l->mlp.up}, w->p);
     const gdn_gate_rows swiglu = {.job = {(int)I, GDN_BF16, 1, w->p[0], w->p[1], w->u},
                                   .n_rows = f->n_rows,
                                   .a_stride = I,
                                   .b_stride = I,
                                   .y_stride = I};
     gdn_dense_gate(f->compute, &swiglu);
-    project_back(f, &l->down);
+    project_back(f, &l->mlp.down);
 }
 
 /* ---- the whole ---- */
 
-static void embed(const forward *f)
+static void embed(const gdn_pass *f)
 {
-    const size_t h = (size_t)f->m->config.hidden_size;
-    for (int row = 0; row < f->n_rows; row++)
-        gdn_f32_from_bf16(f->w->x + (size_t)row * h, f->m->embed + (size_t)f->a->tokens[row] * h, h);
+    const gdn_model *const m = f->m;
+    const size_t           h = (size_t)m->config.hidden_size;
+    for (int row = 0; row < f->n_rows; row++) {
+        const int32_t   id = f->a->tokens[row];
+        const uint16_t *embedding = m->embed ? m->embed + (size_t)id * h : f->w->u;
+        if (!m->embed) gdn_matmul_unpack_row(f->w->u, m->lm_head.w, id, (int)h);
+        gdn_f32_from_bf16(f->w->x + (size_t)row * h, embedding, h);
+    }
 }
 
 /* Where each row stands, and the angles of its rotation: in f32 as transformers has them. */
 static void place_task(void *arg, int task, int thread)
 {
-    const forward *const f = arg;
+    const gdn_pass *const f = arg;
     (void)task;
     (void)thread;
     const size_t pairs = (size_t)f->m->config.rope_dims / 2;
@@ -248,7 +174,7 @@ static void place_task(void *arg, int task, int thread)
 }
 
 /* The final norm, and the logits of the wanted rows: those rows of u are gathered in front. */
-static void head(const forward *f)
+static void head(const gdn_pass *f)
 {
     const gdn_forward_args *const a = f->a;
     const size_t                  h = (size_t)f->m->config.hidden_size;
@@ -262,7 +188,7 @@ static void head(const forward *f)
     gdn_dense_products(f->compute, &logits, 1);
 }
 
-static gdn_status check_lanes(forward *f, gdn_error *err)
+static gdn_status check_lanes(gdn_pass *f, gdn_error *err)
 {
     const gdn_forward_args *const a = f->a;
     const int                     n_lanes = gdn_cache_lanes(f->cache);
@@ -287,7 +213,7 @@ static gdn_status check_lanes(forward *f, gdn_error *err)
     return GDN_OK;
 }
 
-static gdn_status check(forward *f, gdn_error *err)
+static gdn_status check(gdn_pass *f, gdn_error *err)
 {
     const gdn_forward_args *const a = f->a;
     const gdn_status              status = check_lanes(f, err);
@@ -309,7 +235,7 @@ static gdn_status check(forward *f, gdn_error *err)
 gdn_status gdn_model_forward(const gdn_model *m, gdn_compute *compute, gdn_workspace *workspace, gdn_cache *cache,
                              gdn_kv *kv, const gdn_forward_args *args, gdn_error *err)
 {
-    forward    f = {m, compute, workspace, cache, kv, args, 0};
+    gdn_pass   f = {m, compute, workspace, cache, kv, args, 0};
     gdn_status status = check(&f, err);
     if (!status) status = gdn_kv_reserve(kv, args->n_tokens, args->n_lanes, err);
     if (status || f.n_rows == 0) return status;
@@ -321,7 +247,8 @@ gdn_status gdn_model_forward(const gdn_model *m, gdn_compute *compute, gdn_works
         if (l->mixer == GDN_MIXER_LINEAR) status = delta_mixer(&f, l, err);
         else attention_mixer(&f, l);
         norm(&f, l->post_norm);
-        mlp(&f, l);
+        if (l->ffn == GDN_FFN_MOE) gdn_moe(&f, &l->moe);
+        else mlp(&f, l);
     }
     for (int i = 0; i < args->n_lanes; i++) /* after a failure: the pages go back */
         gdn_kv_set_length(kv, i, gdn_kv_length(kv, i) + (status ? 0 : args->n_tokens[i]));

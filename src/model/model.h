@@ -15,21 +15,33 @@ typedef struct gdn_attention_weights {
     float     *q_norm, *k_norm; /* [D], 1 added */
 } gdn_attention_weights;
 
+/* A width that is no multiple of 32 is padded with zero rows of gate and up, which silu(0)*0 keeps at zero. */
+typedef struct gdn_mlp_weights {
+    gdn_linear gate, up, down;
+} gdn_mlp_weights;
+
+typedef struct gdn_moe_weights {
+    gdn_linear       router, shared_gate; /* [E][h], [1][h] */
+    gdn_mlp_weights *experts;             /* [E+1]: the last is the shared one */
+} gdn_moe_weights;
+
 typedef struct gdn_layer_weights {
     gdn_mixer               mixer;
+    gdn_ffn                 ffn;
     int                     number;                 /* among the layers of its mixer */
     float                  *input_norm, *post_norm; /* [h], 1 added */
     gdn_delta_layer_weights linear;                 /* filled for GDN_MIXER_LINEAR */
     gdn_attention_weights   attention;              /* filled for GDN_MIXER_FULL */
-    gdn_linear              gate, up, down;
+    gdn_mlp_weights         mlp;                    /* filled for GDN_FFN_DENSE */
+    gdn_moe_weights         moe;                    /* filled for GDN_FFN_MOE */
 } gdn_layer_weights;
 
 typedef struct gdn_model {
-    gdn_model_config   config;
-    gdn_delta_config   delta; /* of its linear layers: f32 activations, Hugging Face's numerics */
+    gdn_model_config   config; /* as the checkpoint says */
+    gdn_delta_config   delta;  /* of its linear layers: gdn_model_delta */
     int                n_delta_layers, n_attention_layers;
-    uint16_t          *embed;    /* [V][h] bf16 */
-    gdn_linear         lm_head;  /* packed, also when tied */
+    uint16_t          *embed;    /* [V][h] bf16; NULL when tied: then its rows are those of lm_head */
+    gdn_linear         lm_head;  /* [V][h] */
     float             *norm;     /* [h], 1 added */
     float             *inv_freq; /* [rope_dims/2] */
     gdn_layer_weights *layers;
@@ -37,9 +49,20 @@ typedef struct gdn_model {
     int                n_owned;
 } gdn_model;
 
-/* Load a dense checkpoint into packed memory.  UNSUPPORTED: experts, or linear heads whose dims are no multiples of 32; else as
- * gdn_checkpoint_bind.  Free with gdn_model_close. */
-gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn_error *err);
+/* How the linear layers of a model run: f32 activations, Hugging Face's numerics, heads of 16 as heads of 32 whose other half
+ * is zero (docs/NUMERICS.md says why that is exact). */
+gdn_delta_config gdn_model_delta(const gdn_model_config *config);
+
+/* Bytes of the packed weights of a text model. */
+size_t gdn_model_bytes(const gdn_model_config *config, bool tied);
+
+/* Called while weights are packed, from the thread that loads: `done` of gdn_model_bytes so far. */
+typedef void gdn_load_progress_fn(void *arg, size_t done_bytes, size_t total_bytes);
+
+/* Load a checkpoint into packed memory; progress may be NULL.  UNSUPPORTED: a hidden size that is no multiple of 32; NO_MEMORY.
+ * The checkpoint is not needed afterwards.  Free with gdn_model_close. */
+gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn_load_progress_fn *progress, void *arg,
+                          gdn_error *err);
 void       gdn_model_close(gdn_model *model); /* NULL is allowed */
 
 /* Room for forwards of at most max_rows tokens. */
@@ -47,6 +70,9 @@ typedef struct gdn_workspace gdn_workspace;
 gdn_status gdn_workspace_open(gdn_workspace **out, const gdn_model *model, gdn_compute *compute, int max_rows,
                               int max_positions, gdn_error *err);
 void       gdn_workspace_close(gdn_workspace *workspace); /* NULL is allowed */
+
+/* Bytes of such a workspace, without the scratch of the threads. */
+size_t gdn_workspace_bytes(const gdn_model_config *config, int max_rows);
 
 /* Tokens of lanes 0..n_lanes-1 of `cache` and `kv`, lane after lane; ids are 0..V-1.  Logits [n_wanted][V] of the rows named in
  * `wanted`.  hidden [rows][h], when not NULL, receives the output of the last layer after the final norm. */

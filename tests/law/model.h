@@ -1,4 +1,4 @@
-/* model.h - the demo model, and sequences running through it: a batch of lanes with their caches.
+/* model.h - the demo model or another one, and sequences running through it: a batch of lanes with their caches.
  *
  * Programs that use it run in the root of the repository.  What cannot fail in a test aborts with a message. */
 #ifndef TESTS_LAW_MODEL_H
@@ -11,7 +11,10 @@
 
 #define DEMO_FOLDER "models/demo"
 
-static inline gdn_model   *demo_load(void); /* free with gdn_model_close */
+/* Free with gdn_model_close. */
+static inline gdn_model *model_load(const char *folder);
+static inline gdn_model *demo_load(void);
+
 static inline gdn_compute *demo_compute(const char *level, int n_threads);
 
 /* What a session has room for; zeros stand for what n_lanes lanes of max_positions tokens need. */
@@ -57,21 +60,23 @@ static inline void must(gdn_status status, const char *what, const gdn_error *er
     abort();
 }
 
-static inline gdn_model *demo_load(void)
+static inline gdn_model *model_load(const char *folder)
 {
     static gdn_model_config config; /* large */
     gdn_tensors             tensors = {0};
     gdn_checkpoint          checkpoint = {0};
     gdn_model              *model = NULL;
     gdn_error               err = {0};
-    must(gdn_model_config_load(&config, DEMO_FOLDER, &err), "config", &err);
-    must(gdn_tensors_open(&tensors, DEMO_FOLDER, &err), "tensors", &err);
+    must(gdn_model_config_load(&config, folder, &err), "config", &err);
+    must(gdn_tensors_open(&tensors, folder, &err), "tensors", &err);
     must(gdn_checkpoint_bind(&checkpoint, &config, &tensors, &err), "bind", &err);
-    must(gdn_model_load(&model, &checkpoint, &err), "load", &err);
+    must(gdn_model_load(&model, &checkpoint, NULL, NULL, &err), "load", &err);
     gdn_checkpoint_close(&checkpoint); /* the model must not need them any more */
     gdn_tensors_close(&tensors);
     return model;
 }
+
+static inline gdn_model *demo_load(void) { return model_load(DEMO_FOLDER); }
 
 static inline gdn_compute *demo_compute(const char *level, int n_threads)
 {
@@ -137,7 +142,7 @@ static inline size_t demo_state_size(const gdn_model *m)
 
 static inline size_t demo_tail_size(const gdn_model *m)
 {
-    return (size_t)(m->delta.n_taps - 1) * (size_t)gdn_config_channels(&m->config);
+    return (size_t)(m->delta.n_taps - 1) * (size_t)gdn_channels(&m->delta);
 }
 
 static inline size_t session_memory_size(const session *s)

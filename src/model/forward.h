@@ -1,0 +1,48 @@
+/* forward.h - one forward pass, and the memory that it works in. */
+#ifndef GDN_MODEL_FORWARD_H
+#define GDN_MODEL_FORWARD_H
+#include "model/model.h"
+
+/* What the experts of a layer work in.  R rows of k experts each: slot s of R*k is a row at an expert, those of an expert
+ * stand together; R more are the rows at the shared one.  Wm: the widest expert, padded. */
+typedef struct gdn_moe_space {
+    size_t       width;     /* Wm */
+    int         *chosen;    /* [R][k]: ids, ascending */
+    float       *weight;    /* [R][k] */
+    int         *slot;      /* [R][k] */
+    int         *row;       /* [R*k]: of a slot */
+    int         *first;     /* [E+1]: slots of expert e are first[e] .. first[e+1]-1 */
+    uint16_t    *in;        /* [R*k][h] */
+    float       *gate, *up; /* [R*k + R][Wm] */
+    uint16_t    *act;       /* [R*k + R][Wm] */
+    float       *out;       /* [R*k + R][h] */
+    gdn_product *products;  /* [2*(E+1)] */
+} gdn_moe_space;
+
+/* Activations of one forward.  R rows; widths are the largest that any layer needs. */
+struct gdn_workspace {
+    int                 max_rows, max_positions;
+    float              *x;         /* [R][h]: the residual stream */
+    uint16_t           *u;         /* [R][widest input]: what a matrix is multiplied with */
+    float              *p[4];      /* [R][widest output]: projections */
+    float              *y;         /* [R][widest input] */
+    float              *cos, *sin; /* [R][rope_dims/2] */
+    gdn_attention_lane *lanes;     /* [R] */
+    gdn_moe_space       moe;       /* with experts */
+    void               *block;     /* all of them */
+};
+
+typedef struct gdn_pass {
+    const gdn_model        *m;
+    gdn_compute            *compute;
+    gdn_workspace          *w;
+    gdn_cache              *cache;
+    gdn_kv                 *kv;
+    const gdn_forward_args *a;
+    int                     n_rows;
+} gdn_pass;
+
+/* x += what the experts of each row make of it; w->u is its norm. */
+void gdn_moe(const gdn_pass *pass, const gdn_moe_weights *moe);
+
+#endif
