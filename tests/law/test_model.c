@@ -1,5 +1,5 @@
 /* The law for a whole model: the logits and the hidden state of every token, and what a lane keeps, depend on the tokens
- * of the lane alone.  The reference is each sequence alone, in one call, at the best level with one thread. */
+ * of the lane alone: of a dense model and of two with experts.  The reference is each sequence alone, in one call, at the best level with one thread. */
 #include "law/run.h"
 #include "support/fpmode.h"
 #include "law/model.h"
@@ -18,6 +18,7 @@ typedef struct sequence {
     float   *memory;          /* after all of it: see session_memory */
 } sequence;
 
+static const char  *folder;
 static gdn_model   *model;
 static gdn_compute *best;                    /* one thread */
 static sequence     sequences[2][SEQUENCES]; /* of each type of keys and values */
@@ -52,7 +53,7 @@ static sequence sequence_open(int number, gdn_type kv_type)
 static int open_all(void **unused)
 {
     (void)unused;
-    model = demo_load();
+    model = model_load(folder);
     best = demo_compute(NULL, 1);
     V = model->config.vocab_size;
     h = model->config.hidden_size;
@@ -561,5 +562,11 @@ int main(void)
         cmocka_unit_test(rounds),  cmocka_unit_test(bad_arguments), cmocka_unit_test(no_page),
         cmocka_unit_test(no_slot), cmocka_unit_test(in_a_round),    cmocka_unit_test(padded),
     };
-    return cmocka_run_group_tests_name("model law", tests, open_all, close_all);
+    static const char *const folders[] = {DEMO_FOLDER, "tests/checkpoints/tiny-moe", "tests/checkpoints/tiny-next"};
+    int                      failed = 0;
+    for (int i = 0; i < 3; i++) {
+        folder = folders[i];
+        failed += cmocka_run_group_tests_name(folder, tests, open_all, close_all);
+    }
+    return failed;
 }
