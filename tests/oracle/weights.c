@@ -1,0 +1,216 @@
+#include "oracle/weights.h"
+#include "format/safetensors.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct reader {
+    oracle_model *model;
+    gdn_tensors   files;
+} reader;
+
+static void stop(const char *what, const char *why)
+{
+    fprintf(stderr, "oracle: %s: %s\n", what, why);
+    abort();
+}
+
+void *oracle_allocate(size_t n, size_t bytes)
+{
+    void *p = calloc(n ? n : 1, bytes);
+    if (!p) stop("memory", "there is too little");
+    return p;
+}
+
+static void *own(oracle_model *m, size_t n, size_t bytes)
+{
+    m->owned = realloc(m->owned, ((size_t)m->n_owned + 1) * sizeof *m->owned);
+    if (!m->owned) stop("memory", "there is too little");
+    return m->owned[m->n_owned++] = oracle_allocate(n, bytes);
+}
+
+/* A tensor of the text model is called with one of three prefixes; NULL if it is not there. */
+static const gdn_tensor *find(const reader *r, const char *scope, const char *name)
+{
+    static const char *const prefixes[] = {"", "model.", "model.language_model."};
+    for (int i = 0; i < 3; i++) {
+        char full[200];
+        snprintf(full, sizeof full, "%s%s%s", prefixes[i], scope, name);
+        const gdn_tensor *t = gdn_tensors_find(&r->files, full);
+        if (t) return t;
+    }
+    return NULL;
+}
+
+static const double *numbers(reader *r, const char *scope, const char *name, size_t n)
+{
+    const gdn_tensor *t = find(r, scope, name);
+    gdn_error         err = {0};
+    if (!t) stop(name, "there is no such tensor");
+    if (gdn_tensor_elements(t) != n) stop(t->name, "it has another number of elements");
+    float  *f32 = oracle_allocate(n, sizeof *f32);
+    double *f64 = own(r->model, n, sizeof *f64);
+    if (gdn_tensor_to_f32(f32, t, 0, n, &err) != GDN_OK) stop(t->name, err.message);
+    for (size_t i = 0; i < n; i++) f64[i] = (double)f32[i];
+    free(f32);
+    return f64;
+}
+
+static oracle_matrix matrix(reader *r, const char *scope, const char *name, int rows, int cols)
+{
+    return (oracle_matrix){rows, cols, numbers(r, scope, name, (size_t)rows * cols)};
+}
+
+static oracle_swiglu read_swiglu(reader *r, const char *scope, int width)
+{
+    const int h = r->model->config.hidden_size;
+    return (oracle_swiglu){matrix(r, scope, "gate_proj.weight", width, h), matrix(r, scope, "up_proj.weight", width, h),
+                           matrix(r, scope, "down_proj.weight", h, width)};
+}
+
+/* Packed, gate over up in one matrix, or one by one. */
+static oracle_swiglu *read_experts(reader *r, const char *scope)
+{
+    const gdn_model_config *c = &r->model->config;
+    const int               E = c->n_experts, I = c->expert_size, h = c->hidden_size;
+    oracle_swiglu          *experts = own(r->model, E, sizeof *experts);
+    if (find(r, scope, "mlp.experts.gate_up_proj")) {
+        const size_t  n = (size_t)I * h;
+        const double *gate_up = numbers(r, scope, "mlp.experts.gate_up_proj", (size_t)E * 2 * n);
+        const double *down = numbers(r, scope, "mlp.experts.down_proj", (size_t)E * n);
+        for (int e = 0; e < E; e++)
+            experts[e] =
+                (oracle_swiglu){{I, h, gate_up + 2 * e * n}, {I, h, gate_up + (2 * e + 1) * n}, {h, I, down + e * n}};
+        return experts;
+    }
+    for (int e = 0; e < E; e++) {
+        char expert[100];
+        snprintf(expert, sizeof expert, "%smlp.experts.%d.", scope, e);
+        experts[e] = read_swiglu(r, expert, I);
+    }
+    return experts;
+}
+
+static oracle_ffn read_ffn(reader *r, const char *scope)
+{
+    const gdn_model_config *c = &r->model->config;
+    oracle_ffn              ffn = {0};
+    char                    part[100];
+    if (!find(r, scope, "mlp.gate.weight")) {
+        snprintf(part, sizeof part, "%smlp.", scope);
+        ffn.dense = read_swiglu(r, part, c->ffn_size);
+        return ffn;
+    }
+    ffn.router = matrix(r, scope, "mlp.gate.weight", c->n_experts, c->hidden_size);
+    ffn.shared_gate = matrix(r, scope, "mlp.shared_expert_gate.weight", 1, c->hidden_size);
+    snprintf(part, sizeof part, "%smlp.shared_expert.", scope);
+    ffn.shared = read_swiglu(r, part, c->shared_expert_size);
+    ffn.experts = read_experts(r, scope);
+    return ffn;
+}
+
+static void read_attention(reader *r, const char *scope, oracle_block *b)
+{
+    const gdn_model_config *c = &r->model->config;
+    const int               h = c->hidden_size, D = c->head_dim, keys = c->n_kv_heads * D, all = c->n_heads * D;
+    b->q = matrix(r, scope, "self_attn.q_proj.weight", 2 * all, h);
+    b->k = matrix(r, scope, "self_attn.k_proj.weight", keys, h);
+    b->v = matrix(r, scope, "self_attn.v_proj.weight", keys, h);
+    b->o = matrix(r, scope, "self_attn.o_proj.weight", h, all);
+    b->q_norm = numbers(r, scope, "self_attn.q_norm.weight", D);
+    b->k_norm = numbers(r, scope, "self_attn.k_norm.weight", D);
+}
+
+/* [C][1][K] of the file, taps innermost, as [K][C]. */
+static const double *read_conv(reader *r, const char *scope, int C, int K)
+{
+    const double *stored = numbers(r, scope, "linear_attn.conv1d.weight", (size_t)C * K);
+    double       *w = own(r->model, (size_t)C * K, sizeof *w);
+    for (int c = 0; c < C; c++)
+        for (int j = 0; j < K; j++) w[(size_t)j * C + c] = stored[(size_t)c * K + j];
+    return w;
+}
+
+static void read_linear(reader *r, const char *scope, oracle_block *b)
+{
+    const gdn_model_config *c = &r->model->config;
+    const int h = c->hidden_size, Hv = c->n_value_heads, keys = c->n_key_heads * c->key_dim, values = Hv * c->value_dim,
+              C = 2 * keys + values;
+    if (find(r, scope, "linear_attn.in_proj_qkvz.weight")) {
+        b->in_qkvz = matrix(r, scope, "linear_attn.in_proj_qkvz.weight", C + values, h);
+        b->in_ba = matrix(r, scope, "linear_attn.in_proj_ba.weight", 2 * Hv, h);
+    } else {
+        b->in_qkv = matrix(r, scope, "linear_attn.in_proj_qkv.weight", C, h);
+        b->in_z = matrix(r, scope, "linear_attn.in_proj_z.weight", values, h);
+        b->in_b = matrix(r, scope, "linear_attn.in_proj_b.weight", Hv, h);
+        b->in_a = matrix(r, scope, "linear_attn.in_proj_a.weight", Hv, h);
+    }
+    b->delta = matrix(r, scope, "linear_attn.out_proj.weight", h, values);
+    b->linear = (oracle_layer){.n_key_heads = c->n_key_heads,
+                               .n_value_heads = Hv,
+                               .key_dim = c->key_dim,
+                               .value_dim = c->value_dim,
+                               .n_taps = c->n_taps,
+                               .form = ORACLE_SUM,
+                               .qk_eps = 1e-6, /* of the family, whatever rms_norm_eps says */
+                               .norm_eps = c->rms_eps,
+                               .conv = read_conv(r, scope, C, c->n_taps),
+                               .A_log = numbers(r, scope, "linear_attn.A_log", Hv),
+                               .dt_bias = numbers(r, scope, "linear_attn.dt_bias", Hv),
+                               .norm = numbers(r, scope, "linear_attn.norm.weight", c->value_dim)};
+}
+
+static oracle_block read_block(reader *r, const char *scope, int full)
+{
+    const int    h = r->model->config.hidden_size;
+    oracle_block b = {0};
+    b.input_norm = numbers(r, scope, "input_layernorm.weight", h);
+    b.post_norm = numbers(r, scope, "post_attention_layernorm.weight", h);
+    if (full) read_attention(r, scope, &b);
+    else read_linear(r, scope, &b);
+    b.ffn = read_ffn(r, scope);
+    return b;
+}
+
+static void read_mtp(reader *r)
+{
+    oracle_model *m = r->model;
+    const int     h = m->config.hidden_size;
+    m->mtp_embedding_norm = numbers(r, "mtp.", "pre_fc_norm_embedding.weight", h);
+    m->mtp_norm_of_hidden = numbers(r, "mtp.", "pre_fc_norm_hidden.weight", h);
+    m->mtp_norm = numbers(r, "mtp.", "norm.weight", h);
+    m->mtp_fc = matrix(r, "mtp.", "fc.weight", h, 2 * h);
+    m->mtp = read_block(r, "mtp.layers.0.", 1);
+}
+
+oracle_model *oracle_model_open(const char *folder)
+{
+    oracle_model *m = oracle_allocate(1, sizeof *m);
+    reader        r = {.model = m};
+    gdn_error     err = {0};
+    if (gdn_model_config_load(&m->config, folder, &err) != GDN_OK) stop(folder, err.message);
+    if (gdn_tensors_open(&r.files, folder, &err) != GDN_OK) stop(folder, err.message);
+    const int V = m->config.vocab_size, h = m->config.hidden_size, L = m->config.n_layers;
+    m->embed = matrix(&r, "", "embed_tokens.weight", V, h);
+    m->lm_head = find(&r, "", "lm_head.weight") ? matrix(&r, "", "lm_head.weight", V, h) : m->embed;
+    m->norm = numbers(&r, "", "norm.weight", h);
+    m->blocks = own(m, L, sizeof *m->blocks);
+    for (int l = 0; l < L; l++) {
+        char scope[40];
+        snprintf(scope, sizeof scope, "layers.%d.", l);
+        m->blocks[l] = read_block(&r, scope, m->config.layers[l].mixer == GDN_MIXER_FULL);
+    }
+    if (find(&r, "mtp.", "fc.weight")) read_mtp(&r);
+    gdn_tensors_close(&r.files);
+    return m;
+}
+
+void oracle_model_close(oracle_model *m)
+{
+    if (!m) return;
+    for (int i = 0; i < m->n_owned; i++) free(m->owned[i]);
+    free(m->owned);
+    free(m);
+}
+
+const gdn_model_config *oracle_model_config(const oracle_model *m) { return &m->config; }
