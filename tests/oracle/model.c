@@ -5,6 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* To 8 significant bits, nearest even; a normal number of bf16 is meant. */
+static double to_bf16(double x)
+{
+    int          exponent;
+    const double part = frexp(x, &exponent);
+    return ldexp(nearbyint(ldexp(part, 8)), exponent - 8);
+}
+
 /* y [n][rows] = x [n][cols] times the matrix.  Each sum is one chain, ascending; eight rows share a pass over the matrix
  * only because one alone would wait for its own additions. */
 static void product(const oracle_matrix *m, int n, const double *x, double *y)
@@ -14,7 +22,10 @@ static void product(const oracle_matrix *m, int n, const double *x, double *y)
     for (int t = 0; t < n; t += TOGETHER) {
         const int some = n - t < TOGETHER ? n - t : TOGETHER;
         for (int j = 0; j < some; j++)
-            for (int i = 0; i < m->cols; i++) columns[i * TOGETHER + j] = x[(size_t)(t + j) * m->cols + i];
+            for (int i = 0; i < m->cols; i++) {
+                const double from = x[(size_t)(t + j) * m->cols + i];
+                columns[i * TOGETHER + j] = m->rounds ? to_bf16(from) : from;
+            }
         for (int o = 0; o < m->rows; o++) {
             const double *w = m->w + (size_t)o * m->cols;
             double        sum[TOGETHER] = {0};
@@ -214,7 +225,8 @@ static void add_scaled(double *to, double scale, const double *x, int n)
     for (int i = 0; i < n; i++) to[i] += scale * x[i];
 }
 
-static double *experts(const gdn_model_config *c, const oracle_ffn *f, int n, const double *u)
+/* chosen [n][used], or NULL */
+static double *experts(const gdn_model_config *c, const oracle_ffn *f, int n, const double *u, int *chosen)
 {
     const int h = c->hidden_size, E = c->n_experts;
     double   *weights = product_of(&f->router, n, u), *gates = product_of(&f->shared_gate, n, u);
@@ -225,6 +237,7 @@ static double *experts(const gdn_model_config *c, const oracle_ffn *f, int n, co
         route(w, E, c->n_experts_used, c->norm_topk_prob);
         for (int e = 0; e < E; e++) {
             if (w[e] == 0.0) continue;
+            if (chosen) *chosen++ = e;
             double *one = swiglu(&f->experts[e], 1, u + row);
             add_scaled(y + row, w[e], one, h);
             free(one);
@@ -241,7 +254,7 @@ static double *experts(const gdn_model_config *c, const oracle_ffn *f, int n, co
 
 /* x [n][h], in and out. */
 static void run_block(const gdn_model_config *c, const oracle_block *b, int n, double *x, int n_remembered,
-                      oracle_memory *memory)
+                      oracle_memory *memory, int *chosen)
 {
     const size_t h = c->hidden_size;
     double      *u = oracle_allocate(n * h, sizeof *u);
@@ -250,7 +263,7 @@ static void run_block(const gdn_model_config *c, const oracle_block *b, int n, d
     add_scaled(x, 1.0, y, n * (int)h);
     free(y);
     norm_rows(b->post_norm, n, (int)h, c->rms_eps, x, u);
-    y = b->ffn.router.w ? experts(c, &b->ffn, n, u) : swiglu(&b->ffn.dense, n, u);
+    y = b->ffn.router.w ? experts(c, &b->ffn, n, u, chosen) : swiglu(&b->ffn.dense, n, u);
     add_scaled(x, 1.0, y, n * (int)h);
     free(y);
     free(u);
@@ -261,12 +274,13 @@ oracle_run oracle_model_run(const oracle_model *m, int n, const int32_t *ids, in
     const gdn_model_config *c = &m->config;
     const size_t            h = c->hidden_size, L = c->n_layers, rows = n * h;
     oracle_run              run = {n, c->n_layers, oracle_allocate((L + 1) * rows, sizeof(double)),
-                                   oracle_allocate(L, sizeof(oracle_memory))};
+                                   oracle_allocate(L, sizeof(oracle_memory)),
+                                   oracle_allocate(L * n * c->n_experts_used, sizeof(int))};
     for (int t = 0; t < n; t++) memcpy(run.hidden + t * h, m->embed.w + ids[t] * h, h * sizeof(double));
     for (size_t l = 0; l < L; l++) {
         double *x = run.hidden + (l + 1) * rows;
         memcpy(x, x - rows, rows * sizeof *x);
-        run_block(c, &m->blocks[l], n, x, n_remembered, &run.memory[l]);
+        run_block(c, &m->blocks[l], n, x, n_remembered, &run.memory[l], run.chosen + l * n * c->n_experts_used);
     }
     norm_rows(m->norm, n, (int)h, c->rms_eps, run.hidden + L * rows, run.hidden + L * rows);
     return run;
@@ -279,6 +293,7 @@ void oracle_run_close(oracle_run *run)
         free(run->memory[l].state);
     }
     free(run->memory);
+    free(run->chosen);
     free(run->hidden);
 }
 
@@ -303,6 +318,6 @@ void oracle_model_mtp(const oracle_model *m, int n, const double *x, const int32
     }
     product(&m->mtp_fc, n, both, y);
     free(both);
-    run_block(c, &m->mtp, n, y, 0, NULL);
+    run_block(c, &m->mtp, n, y, 0, NULL, NULL);
     norm_rows(m->mtp_norm, n, (int)h, c->rms_eps, y, y);
 }

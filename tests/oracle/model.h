@@ -1,6 +1,6 @@
 /* model.h - a whole text model of the Qwen3.5 family in double and in plain loops: dense or with experts in either layout,
  * Qwen3-Next's fused projections, heads of any size, the MTP layer.  src/format reads the files; which tensor is what, and all
- * that is computed with it, is stated here anew.  It rounds nowhere on purpose.
+ * that is computed with it, is stated here anew.  It rounds nowhere unless it is asked to.
  *
  * Letters as in format/config.h; matrices [out][in].  What cannot be had (a file, memory) aborts with a message. */
 #ifndef TESTS_ORACLE_MODEL_H
@@ -10,8 +10,9 @@
 
 typedef struct oracle_model oracle_model;
 
-oracle_model           *oracle_model_open(const char *folder); /* free with oracle_model_close */
-void                    oracle_model_close(oracle_model *model);
+oracle_model *oracle_model_open(const char *folder);          /* free with oracle_model_close */
+oracle_model *oracle_model_open_rounding(const char *folder); /* rounds what a matrix multiplies to bf16, as gdn does */
+void          oracle_model_close(oracle_model *model);
 const gdn_model_config *oracle_model_config(const oracle_model *model);
 
 /* What a linear layer remembers. */
@@ -23,6 +24,7 @@ typedef struct oracle_run {
     int     n_tokens, n_layers;
     double *hidden; /* [L+1][T][h]: the embedding, what each layer but the last puts out, the last's after the norm */
     oracle_memory *memory; /* [L], after the first n_remembered tokens */
+    int           *chosen; /* [L][T][k]: ids of the experts used, ascending; 0s in a dense layer */
 } oracle_run;
 
 /* Tokens from the beginning of a text, 0 <= n_remembered <= n_tokens.  Free with oracle_run_close. */

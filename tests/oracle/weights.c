@@ -58,7 +58,7 @@ static const double *numbers(reader *r, const char *scope, const char *name, siz
 
 static oracle_matrix matrix(reader *r, const char *scope, const char *name, int rows, int cols)
 {
-    return (oracle_matrix){rows, cols, numbers(r, scope, name, (size_t)rows * cols)};
+    return (oracle_matrix){rows, cols, numbers(r, scope, name, (size_t)rows * cols), r->model->rounds};
 }
 
 static oracle_swiglu read_swiglu(reader *r, const char *scope, int width)
@@ -78,9 +78,11 @@ static oracle_swiglu *read_experts(reader *r, const char *scope)
         const size_t  n = (size_t)I * h;
         const double *gate_up = numbers(r, scope, "mlp.experts.gate_up_proj", (size_t)E * 2 * n);
         const double *down = numbers(r, scope, "mlp.experts.down_proj", (size_t)E * n);
+        const int     rounds = r->model->rounds;
         for (int e = 0; e < E; e++)
-            experts[e] =
-                (oracle_swiglu){{I, h, gate_up + 2 * e * n}, {I, h, gate_up + (2 * e + 1) * n}, {h, I, down + e * n}};
+            experts[e] = (oracle_swiglu){{I, h, gate_up + 2 * e * n, rounds},
+                                         {I, h, gate_up + (2 * e + 1) * n, rounds},
+                                         {h, I, down + e * n, rounds}};
         return experts;
     }
     for (int e = 0; e < E; e++) {
@@ -183,11 +185,12 @@ static void read_mtp(reader *r)
     m->mtp = read_block(r, "mtp.layers.0.", 1);
 }
 
-oracle_model *oracle_model_open(const char *folder)
+static oracle_model *open_model(const char *folder, int rounds)
 {
     oracle_model *m = oracle_allocate(1, sizeof *m);
-    reader        r = {.model = m};
-    gdn_error     err = {0};
+    m->rounds = rounds;
+    reader    r = {.model = m};
+    gdn_error err = {0};
     if (gdn_model_config_load(&m->config, folder, &err) != GDN_OK) stop(folder, err.message);
     if (gdn_tensors_open(&r.files, folder, &err) != GDN_OK) stop(folder, err.message);
     const int V = m->config.vocab_size, h = m->config.hidden_size, L = m->config.n_layers;
@@ -204,6 +207,9 @@ oracle_model *oracle_model_open(const char *folder)
     gdn_tensors_close(&r.files);
     return m;
 }
+
+oracle_model *oracle_model_open(const char *folder) { return open_model(folder, 0); }
+oracle_model *oracle_model_open_rounding(const char *folder) { return open_model(folder, 1); }
 
 void oracle_model_close(oracle_model *m)
 {

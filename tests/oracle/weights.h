@@ -7,7 +7,8 @@
 
 typedef struct oracle_matrix {
     int           rows, cols;
-    const double *w; /* [rows][cols] */
+    const double *w;      /* [rows][cols] */
+    int           rounds; /* what it multiplies to bf16 first */
 } oracle_matrix;
 
 typedef struct oracle_swiglu {
@@ -33,6 +34,7 @@ typedef struct oracle_block {
 
 struct oracle_model {
     gdn_model_config config;
+    int              rounds; /* every matrix */
     oracle_matrix    embed, lm_head;
     const double    *norm;
     oracle_block    *blocks;                                  /* [L] */
