@@ -138,8 +138,8 @@ $(BUILD)/gdn: $(CLI_OBJ) $(ENGINE) $(LIB)
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/%.o $(LIB)
 	$(LINK) -o $@ $^ $(LDLIBS)
 
-# A test in tests/fault defines __wrap_malloc and the rest (wrapped.h), and so decides which allocation fails.
-WRAPPED = malloc calloc realloc aligned_alloc posix_memalign free pthread_create
+# A test in tests/fault defines __wrap_malloc and the rest, and so decides which allocation fails.
+WRAPPED = malloc calloc aligned_alloc posix_memalign free pthread_create
 $(FAULTS): private LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
 $(CMOCKAS): $(BUILD)/%: $(BUILD)/%.o $(TEST_LIB) $(ENGINE) $(LIB)
 	$(LINK) -o $@ $^ $(CMOCKA) $(ENGINE_LIBS) $(LDLIBS)

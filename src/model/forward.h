@@ -30,6 +30,7 @@ struct gdn_workspace {
     gdn_attention_lane *lanes;     /* [R] */
     gdn_moe_space       moe;       /* with experts */
     void               *block;     /* all of them */
+    size_t              n_bytes;   /* of the block */
 };
 
 typedef struct gdn_pass {

@@ -28,6 +28,7 @@ static void layer(gdn_loader *ld, int number, const gdn_layer_tensors *t)
     w->post_norm = gdn_load_vector(ld, t->post_norm, 1.0f);
     if (w->mixer == GDN_MIXER_LINEAR) gdn_load_delta(ld, &w->linear, &t->linear);
     else attention_layer(ld, &w->attention, &t->attention);
+    if (m->experts) w->moe.experts = m->experts + (size_t)number * (c->n_experts + 1);
     if (w->ffn == GDN_FFN_MOE) gdn_load_moe(ld, &w->moe, &t->moe);
     else gdn_load_mlp(ld, &w->mlp, &t->mlp, c->ffn_size);
 }
@@ -57,6 +58,7 @@ static void rope_frequencies(gdn_loader *ld)
     m->inv_freq = gdn_load_take(ld, (size_t)n * sizeof *m->inv_freq);
     for (int i = 0; m->inv_freq && i < n; i++)
         m->inv_freq[i] = (float)(1.0 / pow(m->config.rope_theta, 2.0 * i / m->config.rope_dims));
+    gdn_load_count(ld, (size_t)n * sizeof *m->inv_freq);
 }
 
 gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn_load_progress_fn *progress, void *arg,
@@ -72,8 +74,11 @@ gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn
         .model = m, .progress = progress, .arg = arg, .total = gdn_model_bytes(c, checkpoint->tied), .err = err};
     m->config = *c;
     m->delta = gdn_model_delta(c);
-    m->layers = gdn_load_take(&ld, (size_t)c->n_layers * sizeof *m->layers);
-    if (m->layers) memset(m->layers, 0, (size_t)c->n_layers * sizeof *m->layers);
+    m->weights = gdn_alloc_aligned(ld.total);
+    m->layers = calloc((size_t)c->n_layers, sizeof *m->layers);
+    if (c->n_experts) m->experts = calloc((size_t)c->n_layers * (c->n_experts + 1), sizeof *m->experts);
+    if (!m->weights || !m->layers || (c->n_experts && !m->experts))
+        ld.status = gdn_fail(err, GDN_NO_MEMORY, 0, "model: no memory for %zu bytes of weights", ld.total);
     vocabulary(&ld, checkpoint);
     m->norm = gdn_load_vector(&ld, checkpoint->norm, 1.0f);
     rope_frequencies(&ld);
@@ -90,7 +95,8 @@ gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn
 void gdn_model_close(gdn_model *m)
 {
     if (!m) return;
-    for (int i = 0; i < m->n_owned; i++) free(m->owned[i]);
-    free(m->owned);
+    free(m->weights);
+    free(m->layers);
+    free(m->experts);
     free(m);
 }

@@ -1,6 +1,7 @@
 /* load.h - what the loading of a model is made of. */
 #ifndef GDN_MODEL_LOAD_H
 #define GDN_MODEL_LOAD_H
+#include "base/alloc.h"
 #include "model/model.h"
 
 /* One model being loaded.  After the first error `status` is set and nothing more is done. */
@@ -10,7 +11,7 @@ typedef struct gdn_loader {
     size_t                rows_size;
     gdn_load_progress_fn *progress; /* or NULL */
     void                 *arg;
-    size_t                done, told, total; /* bytes of weights: filled, reported, all */
+    size_t                taken, done, told, total; /* bytes of weights: given out, filled, reported, all */
     gdn_error            *err;
     gdn_status            status;
 } gdn_loader;
@@ -25,10 +26,13 @@ typedef struct gdn_matrix_source {
     int               n_heads, head, padded_head; /* zeros follow each head */
 } gdn_matrix_source;
 
-/* n_bytes that the model owns; NULL after a failure, which `status` keeps. */
+/* What n_bytes take of the block of weights: whole cache lines. */
+static inline size_t gdn_load_bytes(size_t n_bytes) { return (n_bytes + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN; }
+
+/* The next n_bytes of the block; NULL after a failure, which `status` keeps. */
 void *gdn_load_take(gdn_loader *ld, size_t n_bytes);
 
-/* n bytes of weights are filled. */
+/* n_bytes, as taken, are filled. */
 void gdn_load_count(gdn_loader *ld, size_t n_bytes);
 
 /* A vector in f32, with `plus` added. */

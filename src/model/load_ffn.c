@@ -81,8 +81,6 @@ void gdn_load_moe(gdn_loader *ld, gdn_moe_weights *w, const gdn_moe_tensors *t)
     const gdn_model_config *const c = &ld->model->config;
     w->router = gdn_load_linear(ld, t->router, c->n_experts, c->hidden_size);
     w->shared_gate = gdn_load_linear(ld, t->shared_gate, 1, c->hidden_size);
-    w->experts = gdn_load_take(ld, ((size_t)c->n_experts + 1) * sizeof *w->experts);
-    if (!w->experts) return;
     experts(ld, w->experts, t);
     gdn_load_mlp(ld, &w->experts[c->n_experts], &t->shared, c->shared_expert_size);
 }

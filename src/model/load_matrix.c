@@ -5,23 +5,21 @@
 
 void *gdn_load_take(gdn_loader *ld, size_t n_bytes)
 {
+    const size_t n = gdn_load_bytes(n_bytes);
     if (ld->status) return NULL;
-    gdn_model *m = ld->model;
-    void     **owned = realloc(m->owned, ((size_t)m->n_owned + 1) * sizeof *owned);
-    if (owned) m->owned = owned;
-    void *block = owned ? gdn_alloc_aligned(n_bytes ? n_bytes : 1) : NULL;
-    if (!block) {
-        ld->status = gdn_fail(ld->err, GDN_NO_MEMORY, 0, "model: no memory for a weight of %zu bytes", n_bytes);
+    if (n > ld->total - ld->taken) {
+        ld->status = gdn_fail(ld->err, GDN_BAD_STATE, 0, "model: more weights than the %zu bytes planned", ld->total);
         return NULL;
     }
-    m->owned[m->n_owned++] = block;
-    return block;
+    unsigned char *const at = ld->model->weights + ld->taken;
+    ld->taken += n;
+    return at;
 }
 
 void gdn_load_count(gdn_loader *ld, size_t n_bytes)
 {
     enum { STEP = 1 << 20 }; /* a report is worth this much */
-    ld->done += n_bytes;
+    ld->done += gdn_load_bytes(n_bytes);
     if (!ld->progress || ld->status || (ld->done < ld->total && ld->done - ld->told < STEP)) return;
     ld->progress(ld->arg, ld->done, ld->total);
     ld->told = ld->done;

@@ -44,9 +44,9 @@ typedef struct gdn_model {
     gdn_linear         lm_head;  /* [V][h] */
     float             *norm;     /* [h], 1 added */
     float             *inv_freq; /* [rope_dims/2] */
-    gdn_layer_weights *layers;
-    void             **owned; /* every block of memory above */
-    int                n_owned;
+    gdn_layer_weights *layers;   /* [L] */
+    gdn_mlp_weights   *experts;  /* [L][E+1], or NULL: those that layers[].moe.experts point to */
+    unsigned char     *weights;  /* all numbers above, in one block: gdn_model_bytes */
 } gdn_model;
 
 /* How the linear layers of a model run: f32 activations, Hugging Face's numerics, heads of 16 as heads of 32 whose other half
@@ -69,10 +69,8 @@ void       gdn_model_close(gdn_model *model); /* NULL is allowed */
 typedef struct gdn_workspace gdn_workspace;
 gdn_status gdn_workspace_open(gdn_workspace **out, const gdn_model *model, gdn_compute *compute, int max_rows,
                               int max_positions, gdn_error *err);
-void       gdn_workspace_close(gdn_workspace *workspace); /* NULL is allowed */
-
-/* Bytes of such a workspace, without the scratch of the threads. */
-size_t gdn_workspace_bytes(const gdn_model_config *config, int max_rows);
+void       gdn_workspace_close(gdn_workspace *workspace);       /* NULL is allowed */
+size_t     gdn_workspace_bytes(const gdn_workspace *workspace); /* of its memory, without the scratch of the threads */
 
 /* Tokens of lanes 0..n_lanes-1 of `cache` and `kv`, lane after lane; ids are 0..V-1.  Logits [n_wanted][V] of the rows named in
  * `wanted`.  hidden [rows][h], when not NULL, receives the output of the last layer after the final norm. */

@@ -12,21 +12,22 @@ gdn_delta_config gdn_model_delta(const gdn_model_config *c)
                               .qk_eps = 1e-6f};
 }
 
-static size_t vectors(int n) { return (size_t)n * sizeof(float); }
+/* Of n numbers in f32, to the next cache line. */
+static size_t vector(int n) { return gdn_load_bytes((size_t)n * sizeof(float)); }
 
 static size_t delta_bytes(const gdn_model_config *c)
 {
     const gdn_delta_config d = gdn_model_delta(c);
     const int              h = c->hidden_size, C = gdn_channels(&d), V = d.n_value_heads * d.value_dim;
     return gdn_linear_bytes(C, h) + gdn_linear_bytes(V, h) + 2 * gdn_linear_bytes(d.n_value_heads, h) +
-           gdn_linear_bytes(h, V) + vectors(d.n_taps * C + 2 * d.n_value_heads + d.value_dim);
+           gdn_linear_bytes(h, V) + vector(d.n_taps * C) + 2 * vector(d.n_value_heads) + vector(d.value_dim);
 }
 
 static size_t attention_bytes(const gdn_model_config *c)
 {
     const int h = c->hidden_size, HD = c->n_heads * c->head_dim, GD = c->n_kv_heads * c->head_dim;
     return gdn_linear_bytes(2 * HD, h) + 2 * gdn_linear_bytes(GD, h) + gdn_linear_bytes(h, HD) +
-           vectors(2 * c->head_dim);
+           2 * vector(c->head_dim);
 }
 
 static size_t ffn_bytes(const gdn_model_config *c, int ffn)
@@ -40,10 +41,10 @@ static size_t ffn_bytes(const gdn_model_config *c, int ffn)
 size_t gdn_model_bytes(const gdn_model_config *c, bool tied)
 {
     const int h = c->hidden_size;
-    size_t    n = gdn_linear_bytes(c->vocab_size, h) + vectors(h);
-    if (!tied) n += (size_t)c->vocab_size * h * sizeof(uint16_t);
+    size_t    n = gdn_linear_bytes(c->vocab_size, h) + vector(h) + vector(c->rope_dims / 2);
+    if (!tied) n += gdn_load_bytes((size_t)c->vocab_size * h * sizeof(uint16_t));
     for (int i = 0; i < c->n_layers; i++)
         n += (c->layers[i].mixer == GDN_MIXER_FULL ? attention_bytes(c) : delta_bytes(c)) +
-             ffn_bytes(c, c->layers[i].ffn) + 2 * vectors(h);
+             ffn_bytes(c, c->layers[i].ffn) + 2 * vector(h);
     return n;
 }

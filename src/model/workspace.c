@@ -69,11 +69,7 @@ static size_t place(gdn_workspace *w, const gdn_model_config *c, unsigned char *
     return c->n_experts ? place_moe(&w->moe, c, R, base, offset) : offset;
 }
 
-size_t gdn_workspace_bytes(const gdn_model_config *config, int max_rows)
-{
-    gdn_workspace w = {.max_rows = max_rows};
-    return place(&w, config, NULL);
-}
+size_t gdn_workspace_bytes(const gdn_workspace *w) { return w->n_bytes; }
 
 gdn_status gdn_workspace_open(gdn_workspace **out, const gdn_model *m, gdn_compute *compute, int max_rows,
                               int max_positions, gdn_error *err)
@@ -88,7 +84,8 @@ gdn_status gdn_workspace_open(gdn_workspace **out, const gdn_model *m, gdn_compu
     if (!w) return gdn_fail(err, GDN_NO_MEMORY, 0, "workspace: no memory");
     w->max_rows = max_rows;
     w->max_positions = max_positions;
-    w->block = gdn_alloc_aligned(place(w, c, NULL));
+    w->n_bytes = place(w, c, NULL);
+    w->block = gdn_alloc_aligned(w->n_bytes);
     if (!w->block) {
         gdn_workspace_close(w);
         return gdn_fail(err, GDN_NO_MEMORY, 0, "workspace: no memory for %d rows; use fewer", max_rows);

@@ -7,14 +7,12 @@
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
 void *__real_aligned_alloc(size_t align, size_t n);
 int   __real_posix_memalign(void **out, size_t align, size_t n);
 int   __real_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 void  __real_free(void *p);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
 void *__wrap_aligned_alloc(size_t align, size_t n);
 int   __wrap_posix_memalign(void **out, size_t align, size_t n);
 int   __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
@@ -33,13 +31,6 @@ static void *count(void *p)
 
 void *__wrap_malloc(size_t n) { return refuse() ? NULL : count(__real_malloc(n)); }
 void *__wrap_calloc(size_t n, size_t size) { return refuse() ? NULL : count(__real_calloc(n, size)); }
-void *__wrap_realloc(void *p, size_t n)
-{
-    if (refuse()) return NULL;
-    void *const moved = __real_realloc(p, n);
-    n_live += moved && !p;
-    return moved;
-}
 void *__wrap_aligned_alloc(size_t align, size_t n) { return refuse() ? NULL : count(__real_aligned_alloc(align, n)); }
 
 int __wrap_posix_memalign(void **out, size_t align, size_t n)

@@ -123,6 +123,19 @@ static void is_headed(const gdn_linear *l, int from_row, const gdn_tensor *t, in
     }
 }
 
+/* Columns of one head after the other, each followed by zeros. */
+static void is_headed_across(const gdn_linear *l, const gdn_tensor *t, int n_heads, int dim, int padded)
+{
+    uint16_t  row[MOST], want[MOST];
+    gdn_error err = {0};
+    for (int i = 0; i < l->n_outputs; i++) {
+        gdn_matmul_unpack_row(row, l->w, i, l->n_inputs);
+        must(gdn_tensor_to_bf16(want, t, (size_t)i * n_heads * dim, (size_t)n_heads * dim, &err), t->name, &err);
+        for (int j = 0; j < l->n_inputs; j++)
+            assert_int_equal(row[j], j % padded < dim ? want[j / padded * dim + j % padded] : 0);
+    }
+}
+
 /* Of Qwen3.5: rows in their own order. */
 static void delta_layer(const opened *o, const gdn_delta_layer_weights *w, const gdn_linear_tensors *t)
 {
@@ -137,6 +150,7 @@ static void delta_layer(const opened *o, const gdn_delta_layer_weights *w, const
     is_matrix(&w->in_b, t->in_proj_b, 0, c->n_value_heads, c->hidden_size);
     assert_int_equal(w->in_qkv.n_outputs, gdn_channels(d));
     assert_int_equal(w->out.n_inputs, c->n_value_heads * d->value_dim);
+    is_headed_across(&w->out, t->out_proj, c->n_value_heads, c->value_dim, d->value_dim);
 }
 
 static void layers(void **unused)
@@ -159,7 +173,8 @@ static void layers(void **unused)
 
 /* ---- bytes ---------------------------------------------------------------------------------------------------------------- */
 
-/* Of the demo model, whose heads are not padded: matrices in panels of 16 rows and runs of 32 columns, all else in f32. */
+/* Of the demo model, whose heads are not padded: matrices in panels of 16 rows and runs of 32 columns, all else in f32
+ * and cache lines. */
 static size_t bytes_of_tensors(const gdn_tensors *tensors)
 {
     size_t n = 0;
@@ -167,9 +182,9 @@ static size_t bytes_of_tensors(const gdn_tensors *tensors)
         const gdn_tensor *const t = &tensors->all[i];
         if (strncmp(t->name, "mtp.", 4) == 0) continue;
         if (t->n_dims == 2) n += (t->shape[0] + 15) / 16 * 16 * ((t->shape[1] + 31) / 32 * 32) * 2;
-        else n += gdn_tensor_elements(t) * 4;
+        else n += (gdn_tensor_elements(t) * 4 + 63) / 64 * 64;
     }
-    return n;
+    return n + 32 * 4; /* the frequencies of 64 rotary dims */
 }
 
 static void bytes(void **unused)

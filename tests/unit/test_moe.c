@@ -144,7 +144,7 @@ static void run(experts *x, gdn_compute *compute, int row, int n, float *y, int 
     gdn_workspace *w = NULL;
     gdn_error      err = {0};
     if (gdn_workspace_open(&w, &x->model, compute, n, 1, &err) != GDN_OK) fail_msg("%s", err.message);
-    memset(w->block, 0xFF, gdn_workspace_bytes(&x->model.config, n)); /* NaNs, and wrong ids */
+    memset(w->block, 0xFF, gdn_workspace_bytes(w)); /* NaNs, and wrong ids */
     memcpy(w->x, x->x + row * H, (size_t)n * H * sizeof *w->x);
     memcpy(w->u, x->u + row * H, (size_t)n * H * sizeof *w->u);
     const gdn_pass pass = {.m = &x->model, .compute = compute, .w = w, .n_rows = n};
