@@ -43,7 +43,7 @@ static void forward(gdn_compute *compute, gdn_cache *cache, const int *n, const 
             for (int h = 0; h < HV; h++) a[r][h] = noise(tokens[r], layer + 20, h);
             for (int h = 0; h < HV; h++) b[r][h] = noise(tokens[r], layer + 30, h);
         }
-        gdn_layer_args args = {{.n_lanes = lanes, .n_tokens = n}, qkv, z, a, b, y};
+        gdn_layer_args args = {.batch = {.n_lanes = lanes, .n_tokens = n}, .qkv = qkv, .z = z, .a = a, .b = b, .y = y};
         MUST(gdn_delta_layer(compute, cache, layer, &weights, &args, &err));
     }
     MUST(gdn_cache_advance_rows(cache, n, &err));

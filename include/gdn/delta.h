@@ -302,9 +302,9 @@ typedef struct gdn_layer_args {
     gdn_batch   batch;                /* n_lanes must be the cache's; make_mask gives the mask of a padded batch */
     const void *qkv;                  /* [rows][C] of config.type, before the convolution */
     const void *z;                    /* [rows][Hv][Dv] of config.type */
-    size_t      qkv_stride, z_stride; /* elements from a row to the next, C and Hv*Dv or more; 0: C and Hv*Dv */
     const void *a, *b;                /* [rows][Hv] of config.type */
     void       *y;                    /* [rows][Hv][Dv] of config.type: input of the output projection */
+    size_t      qkv_stride, z_stride; /* elements from a row to the next, C and Hv*Dv or more; 0: C and Hv*Dv */
 } gdn_layer_args;
 
 /* One gated delta layer between its projections: convolution, q/k norm, gates, recurrence, gated norm; reads and moves the

@@ -154,25 +154,44 @@ void gdn_dense_gate(gdn_compute *compute, const gdn_gate_rows *rows)
     gdn_threads_run(compute->threads, parts(rows->n_rows, TASK_ROWS), gate_task, &call);
 }
 
-typedef struct add_call {
+typedef struct rows_call {
     int          n_rows, n;
-    float       *x;
-    const float *y;
-} add_call;
+    float       *sum;
+    uint16_t    *rounded;
+    const float *x;
+    size_t       x_stride, y_stride;
+} rows_call;
 
 static void add_task(void *arg, int task, int thread)
 {
     (void)thread;
-    const add_call *const call = arg;
-    const size_t          first = (size_t)task * TASK_ROWS * call->n;
-    const size_t          end = first + (size_t)least(TASK_ROWS, call->n_rows - task * TASK_ROWS) * call->n;
-    for (size_t i = first; i < end; i++) call->x[i] += call->y[i];
+    const rows_call *const c = arg;
+    for (size_t row = (size_t)task * TASK_ROWS; row < (size_t)least(c->n_rows, (task + 1) * TASK_ROWS); row++) {
+        float *const       y = c->sum + row * c->y_stride;
+        const float *const x = c->x + row * c->x_stride;
+        for (int i = 0; i < c->n; i++) y[i] += x[i];
+    }
 }
 
-void gdn_dense_add(gdn_compute *compute, int n_rows, int n, float *x, const float *y)
+void gdn_dense_add(gdn_compute *compute, int n_rows, int n, float *x, size_t x_stride, const float *y, size_t y_stride)
 {
-    add_call call = {n_rows, n, x, y};
+    rows_call call = {.n_rows = n_rows, .n = n, .sum = x, .y_stride = x_stride, .x = y, .x_stride = y_stride};
     gdn_threads_run(compute->threads, parts(n_rows, TASK_ROWS), add_task, &call);
+}
+
+static void round_task(void *arg, int task, int thread)
+{
+    (void)thread;
+    const rows_call *const c = arg;
+    for (size_t row = (size_t)task * TASK_ROWS; row < (size_t)least(c->n_rows, (task + 1) * TASK_ROWS); row++)
+        gdn_bf16_from_f32(c->rounded + row * c->y_stride, c->x + row * c->x_stride, (size_t)c->n);
+}
+
+void gdn_dense_round(gdn_compute *compute, int n_rows, int n, const float *x, size_t x_stride, uint16_t *y,
+                     size_t y_stride)
+{
+    rows_call call = {.n_rows = n_rows, .n = n, .rounded = y, .y_stride = y_stride, .x = x, .x_stride = x_stride};
+    gdn_threads_run(compute->threads, parts(n_rows, TASK_ROWS), round_task, &call);
 }
 
 /* ---- attention: one task a key-value head and a block of one lane's tokens ---- */

@@ -47,8 +47,10 @@ typedef struct gdn_gate_rows {
 } gdn_gate_rows;
 void gdn_dense_gate(gdn_compute *compute, const gdn_gate_rows *rows);
 
-/* x[i] += y[i] for n_rows rows of n. */
-void gdn_dense_add(gdn_compute *compute, int n_rows, int n, float *x, const float *y);
+/* Rows of n numbers:  x += y;  and y = x rounded to bf16. */
+void gdn_dense_add(gdn_compute *compute, int n_rows, int n, float *x, size_t x_stride, const float *y, size_t y_stride);
+void gdn_dense_round(gdn_compute *compute, int n_rows, int n, const float *x, size_t x_stride, uint16_t *y,
+                     size_t y_stride);
 
 /* Causal attention of a ragged batch. */
 typedef struct gdn_attention_lane {

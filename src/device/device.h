@@ -34,9 +34,9 @@ void gdn_core_delta(gdn_compute *compute, const gdn_core_args *args);
 gdn_status gdn_config_check(const gdn_delta_config *config, gdn_error *err);
 gdn_status gdn_batch_check(const gdn_batch *batch, gdn_error *err);
 
-static inline size_t gdn_channels(const gdn_delta_config *c)
+static inline int gdn_channels(const gdn_delta_config *c)
 {
-    return 2 * (size_t)c->n_key_heads * c->key_dim + (size_t)c->n_value_heads * c->value_dim;
+    return 2 * c->n_key_heads * c->key_dim + c->n_value_heads * c->value_dim;
 }
 static inline size_t gdn_values(const gdn_delta_config *c) { return (size_t)c->n_value_heads * c->value_dim; }
 static inline size_t gdn_type_bytes(gdn_type type) { return type == GDN_BF16 ? 2 : 4; }

@@ -27,7 +27,7 @@ static gdn_status check_args(const gdn_compute *compute, const gdn_cache *cache,
     if (n_rows && (!args->qkv || !args->z || !args->a || !args->b || !args->y))
         return gdn_fail(err, GDN_BAD_ARGUMENT, layer, "layer %d: qkv, z, a, b and y must not be NULL; set all five",
                         layer);
-    const size_t C = gdn_channels(&cache->pool->config), Z = gdn_values(&cache->pool->config);
+    const size_t C = (size_t)gdn_channels(&cache->pool->config), Z = gdn_values(&cache->pool->config);
     if ((args->qkv_stride && args->qkv_stride < C) || (args->z_stride && args->z_stride < Z))
         return gdn_fail(err, GDN_BAD_ARGUMENT, layer,
                         "layer %d: rows of qkv and z are %zu and %zu apart; use at least %zu and %zu, or 0", layer,
@@ -88,7 +88,7 @@ gdn_status gdn_delta_layer(gdn_compute *compute, gdn_cache *cache, int layer, co
                                           .lanes = cache->core,
                                           .qkv = args->qkv,
                                           .z = args->z,
-                                          .qkv_stride = args->qkv_stride ? args->qkv_stride : gdn_channels(c),
+                                          .qkv_stride = args->qkv_stride ? args->qkv_stride : (size_t)gdn_channels(c),
                                           .z_stride = args->z_stride ? args->z_stride : gdn_values(c),
                                           .a = args->a,
                                           .b = args->b,

@@ -10,8 +10,8 @@
 static void norm(const gdn_pass *f, const float *weight)
 {
     const int              h = f->m->config.hidden_size;
-    const gdn_rms_norm_job job = {f->n_rows, h,       GDN_BF16, (float)f->m->config.rms_eps, f->w->x, (size_t)h,
-                                  weight,    f->w->u, (size_t)h};
+    const gdn_rms_norm_job job = {f->n_rows, h,      GDN_BF16, (float)f->m->config.rms_eps, f->w->x,
+                                  (size_t)h, weight, f->w->u,  gdn_input_stride((size_t)h)};
     gdn_dense_rms_norm(f->compute, &job);
 }
 
@@ -23,9 +23,9 @@ static void project(const gdn_pass *f, int n, const gdn_linear *const *matrices,
         products[i] = (gdn_product){.linear = matrices[i],
                                     .n_rows = f->n_rows,
                                     .x = f->w->u,
-                                    .x_stride = (size_t)matrices[i]->k,
+                                    .x_stride = gdn_input_stride((size_t)matrices[i]->k),
                                     .y = out[i],
-                                    .y_stride = (size_t)matrices[i]->n_outputs};
+                                    .y_stride = gdn_output_stride((size_t)matrices[i]->n_outputs)};
     gdn_dense_products(f->compute, products, n);
 }
 
@@ -33,7 +33,8 @@ static void project(const gdn_pass *f, int n, const gdn_linear *const *matrices,
 static void project_back(const gdn_pass *f, const gdn_linear *l)
 {
     project(f, 1, &l, f->w->p);
-    gdn_dense_add(f->compute, f->n_rows, f->m->config.hidden_size, f->w->x, f->w->p[0]);
+    const int h = f->m->config.hidden_size;
+    gdn_dense_add(f->compute, f->n_rows, h, f->w->x, (size_t)h, f->w->p[0], gdn_output_stride((size_t)h));
 }
 
 static gdn_status delta_mixer(const gdn_pass *f, const gdn_layer_weights *l, gdn_error *err)
@@ -46,10 +47,13 @@ static gdn_status delta_mixer(const gdn_pass *f, const gdn_layer_weights *l, gdn
                                  .z = w->p[1],
                                  .a = w->p[2],
                                  .b = w->p[3],
-                                 .y = w->y};
+                                 .y = w->y,
+                                 .qkv_stride = gdn_output_stride((size_t)d->in_qkv.n_outputs),
+                                 .z_stride = gdn_output_stride((size_t)d->in_z.n_outputs)};
     const gdn_status     status = gdn_delta_layer(f->compute, f->cache, l->number, &d->delta, &args, err);
     if (status) return status;
-    gdn_bf16_from_f32(w->u, w->y, (size_t)f->n_rows * d->out.n_inputs);
+    const int VD = d->out.n_inputs;
+    gdn_dense_round(f->compute, f->n_rows, VD, w->y, (size_t)VD, w->u, gdn_input_stride((size_t)VD));
     project_back(f, &d->out);
     return GDN_OK;
 }
@@ -65,12 +69,14 @@ static void heads(const gdn_pass *f, const float *weight, int n, const float *in
     f->compute->kernels.rope(&rope);
 }
 
+enum { ROWS = 16 }; /* of a task */
+
 typedef struct heads_call {
     const gdn_pass          *f;
     const gdn_layer_weights *l;
 } heads_call;
 
-/* One lane's queries and keys; keys and values go to its pages. */
+/* Queries and keys of some rows; keys and values go to the pages of their lanes. */
 static void heads_task(void *arg, int task, int thread)
 {
     (void)thread;
@@ -78,15 +84,18 @@ static void heads_task(void *arg, int task, int thread)
     const gdn_pass *const              f = call->f;
     gdn_workspace *const               w = f->w;
     const gdn_attention_weights *const t = &call->l->attention;
-    const gdn_attention_lane *const    lane = &w->lanes[task];
     const gdn_model_config *const      c = &f->m->config;
-    const size_t                       Q = (size_t)c->n_heads * c->head_dim, K = (size_t)c->n_kv_heads * c->head_dim;
-    for (int r = 0; r < lane->n_rows; r++) {
-        const size_t row = lane->first_row + (size_t)r;
-        float *const k = w->p[1] + row * K;
-        heads(f, t->q_norm, c->n_heads, w->p[0] + row * 2 * Q, 2 * (size_t)c->head_dim, w->p[3] + row * Q, row);
-        heads(f, t->k_norm, c->n_kv_heads, k, (size_t)c->head_dim, k, row);
-        gdn_kv_write(f->kv, lane->lane, call->l->number, lane->position + r, k, w->p[2] + row * K);
+    const size_t                       D = (size_t)c->head_dim, q_stride = gdn_output_stride((size_t)t->q.n_outputs);
+    const size_t                       k_stride = gdn_output_stride((size_t)t->k.n_outputs), Q = (size_t)c->n_heads * D;
+    const size_t end = (size_t)(task + 1) * ROWS < (size_t)f->n_rows ? (size_t)(task + 1) * ROWS : (size_t)f->n_rows;
+    const gdn_attention_lane *lane = w->lanes;
+    for (size_t row = (size_t)task * ROWS; row < end; row++) {
+        while (row >= lane->first_row + (size_t)lane->n_rows) lane++;
+        float *const k = w->p[1] + row * k_stride;
+        heads(f, t->q_norm, c->n_heads, w->p[0] + row * q_stride, 2 * D, w->p[3] + row * Q, row);
+        heads(f, t->k_norm, c->n_kv_heads, k, D, k, row);
+        gdn_kv_write(f->kv, lane->lane, call->l->number, lane->position + (long long)(row - lane->first_row), k,
+                     w->p[2] + row * k_stride);
     }
 }
 
@@ -98,7 +107,7 @@ static void attention_mixer(const gdn_pass *f, const gdn_layer_weights *l)
     const size_t                       H = (size_t)c->n_heads, D = (size_t)c->head_dim;
     project(f, 3, (const gdn_linear *const[]){&t->q, &t->k, &t->v}, w->p); /* q: [rows][H][query D, gate D] */
     heads_call call = {f, l};
-    gdn_threads_run(f->compute->threads, f->a->n_lanes, heads_task, &call);
+    gdn_threads_run(f->compute->threads, (f->n_rows + ROWS - 1) / ROWS, heads_task, &call);
     const gdn_kv_view        view = {f->kv, l->number};
     const gdn_attention_rows rows = {.n_lanes = f->a->n_lanes,
                                      .lanes = w->lanes,
@@ -116,9 +125,9 @@ static void attention_mixer(const gdn_pass *f, const gdn_layer_weights *l)
         const gdn_gate_rows gate = {
             .job = {(int)D, GDN_BF16, 0, w->p[0] + h * 2 * D + D, w->y + h * D, w->u + h * D},
             .n_rows = f->n_rows,
-            .a_stride = 2 * H * D,
+            .a_stride = gdn_output_stride(2 * H * D),
             .b_stride = H * D,
-            .y_stride = H * D,
+            .y_stride = gdn_input_stride(H * D),
         };
         gdn_dense_gate(f->compute, &gate);
     }
@@ -132,9 +141,9 @@ static void mlp(const gdn_pass *f, const gdn_layer_weights *l)
     project(f, 2, (const gdn_linear *const[]){&l->mlp.gate, &l->mlp.up}, w->p);
     const gdn_gate_rows swiglu = {.job = {(int)I, GDN_BF16, 1, w->p[0], w->p[1], w->u},
                                   .n_rows = f->n_rows,
-                                  .a_stride = I,
-                                  .b_stride = I,
-                                  .y_stride = I};
+                                  .a_stride = gdn_output_stride(I),
+                                  .b_stride = gdn_output_stride(I),
+                                  .y_stride = gdn_input_stride(I)};
     gdn_dense_gate(f->compute, &swiglu);
     project_back(f, &l->mlp.down);
 }
@@ -177,14 +186,15 @@ static void place_task(void *arg, int task, int thread)
 static void head(const gdn_pass *f)
 {
     const gdn_forward_args *const a = f->a;
-    const size_t                  h = (size_t)f->m->config.hidden_size;
+    const size_t                  h = (size_t)f->m->config.hidden_size, stride = gdn_input_stride(h);
     norm(f, f->m->norm);
-    if (a->hidden) gdn_f32_from_bf16(a->hidden, f->w->u, (size_t)f->n_rows * h);
+    for (size_t row = 0; a->hidden && row < (size_t)f->n_rows; row++)
+        gdn_f32_from_bf16(a->hidden + row * h, f->w->u + row * stride, h);
     if (!a->n_wanted) return;
     uint16_t *const rows = (uint16_t *)(void *)f->w->p[0];
     for (int i = 0; i < a->n_wanted; i++)
-        memcpy(rows + (size_t)i * h, f->w->u + (size_t)a->wanted[i] * h, h * sizeof *rows);
-    const gdn_product logits = {&f->m->lm_head, a->n_wanted, rows, h, a->logits, (size_t)f->m->config.vocab_size};
+        memcpy(rows + (size_t)i * stride, f->w->u + (size_t)a->wanted[i] * stride, h * sizeof *rows);
+    const gdn_product logits = {&f->m->lm_head, a->n_wanted, rows, stride, a->logits, (size_t)f->m->config.vocab_size};
     gdn_dense_products(f->compute, &logits, 1);
 }
 

@@ -19,12 +19,17 @@ typedef struct gdn_moe_space {
     gdn_product *products;  /* [2*(E+1)] */
 } gdn_moe_space;
 
+/* Rows that are multiples of 4 KiB apart compete for the same lines of a cache, and a matrix product touches many rows at a
+ * time: so rows of inputs (bf16) and of wide outputs (f32) stand a line further apart than they are long. */
+static inline size_t gdn_input_stride(size_t n) { return n + 32; }
+static inline size_t gdn_output_stride(size_t n) { return n > 1024 ? n + 16 : n; }
+
 /* Activations of one forward.  R rows; widths are the largest that any layer needs. */
 struct gdn_workspace {
     int                 max_rows, max_positions;
     float              *x;         /* [R][h]: the residual stream */
-    uint16_t           *u;         /* [R][widest input]: what a matrix is multiplied with */
-    float              *p[4];      /* [R][widest output]: projections */
+    uint16_t           *u;         /* [R][input stride]: what a matrix is multiplied with */
+    float              *p[4];      /* [R][output stride]: projections */
     float              *y;         /* [R][widest input] */
     float              *cos, *sin; /* [R][rope_dims/2] */
     gdn_attention_lane *lanes;     /* [R] */

@@ -53,7 +53,7 @@ static void route_task(void *arg, int task, int thread)
     const gdn_moe_space *const    w = &call->f->w->moe;
     const int                     E = c->n_experts, k = c->n_experts_used;
     for (int row = task * TASK_ROWS; row < least(call->f->n_rows, (task + 1) * TASK_ROWS); row++) {
-        const float *const s = call->f->w->p[0] + (size_t)row * E;
+        const float *const s = call->f->w->p[0] + (size_t)row * gdn_output_stride((size_t)E);
         int *const         ids = w->chosen + (size_t)row * k;
         float *const       weight = w->weight + (size_t)row * k;
         const float        top = choose(s, E, k, ids);
@@ -93,7 +93,7 @@ static void gather_task(void *arg, int task, int thread)
     const gdn_moe_space *const w = &call->f->w->moe;
     const size_t               h = (size_t)call->f->m->config.hidden_size;
     for (int s = task * TASK_ROWS; s < least(call->n_slots, (task + 1) * TASK_ROWS); s++)
-        memcpy(w->in + (size_t)s * h, call->f->w->u + (size_t)w->row[s] * h, h * sizeof *w->in);
+        memcpy(w->in + (size_t)s * h, call->f->w->u + (size_t)w->row[s] * gdn_input_stride(h), h * sizeof *w->in);
 }
 
 /* Products of every expert that has rows with gate and up, or with down. */
@@ -109,12 +109,13 @@ static void products(const moe_call *call, bool down)
         const size_t                 W = w->width, slot = (size_t)(e < E ? w->first[e] : call->n_slots);
         const int                    n_rows = e < E ? w->first[e + 1] - w->first[e] : f->n_rows;
         const uint16_t *const        in = e < E ? w->in + slot * h : f->w->u;
+        const size_t                 x_stride = e < E ? h : gdn_input_stride(h);
         if (n_rows == 0) continue;
         if (down) {
             w->products[n++] = (gdn_product){&m->down, n_rows, w->act + slot * W, W, w->out + slot * h, h};
         } else {
-            w->products[n++] = (gdn_product){&m->gate, n_rows, in, h, w->gate + slot * W, W};
-            w->products[n++] = (gdn_product){&m->up, n_rows, in, h, w->up + slot * W, W};
+            w->products[n++] = (gdn_product){&m->gate, n_rows, in, x_stride, w->gate + slot * W, W};
+            w->products[n++] = (gdn_product){&m->up, n_rows, in, x_stride, w->up + slot * W, W};
         }
     }
     gdn_dense_products(f->compute, w->products, n);
@@ -173,8 +174,9 @@ void gdn_moe(const gdn_pass *f, const gdn_moe_weights *moe)
     gdn_workspace *const          w = f->w;
     const size_t                  h = (size_t)c->hidden_size, E = (size_t)c->n_experts;
     moe_call                      call = {f, moe, f->n_rows * c->n_experts_used};
-    const gdn_product             scores[] = {{&moe->router, f->n_rows, w->u, h, w->p[0], E},
-                                              {&moe->shared_gate, f->n_rows, w->u, h, w->p[1], 1}};
+    const size_t                  x_stride = gdn_input_stride(h);
+    const gdn_product             scores[] = {{&moe->router, f->n_rows, w->u, x_stride, w->p[0], gdn_output_stride(E)},
+                                              {&moe->shared_gate, f->n_rows, w->u, x_stride, w->p[1], 1}};
     gdn_dense_products(f->compute, scores, 2);
     run(&call, f->n_rows, route_task);
     group(&call);

@@ -60,8 +60,8 @@ static size_t place(gdn_workspace *w, const gdn_model_config *c, unsigned char *
                  pairs = (size_t)c->rope_dims / 2;
     size_t offset = 0;
     SPACE(w->x, R * c->hidden_size);
-    SPACE(w->u, R * in);
-    for (int i = 0; i < 4; i++) SPACE(w->p[i], R * wide);
+    SPACE(w->u, R * gdn_input_stride(in));
+    for (int i = 0; i < 4; i++) SPACE(w->p[i], R * gdn_output_stride(wide));
     SPACE(w->y, R * in);
     SPACE(w->cos, R * pairs);
     SPACE(w->sin, R * pairs);

@@ -249,7 +249,7 @@ static void replay(gdn_compute *compute, gdn_cache *cache, int layer)
                                 .n_lanes = n_lanes,
                                 .lanes = cache->core,
                                 .qkv = memory,
-                                .qkv_stride = gdn_channels(&pool->config),
+                                .qkv_stride = (size_t)gdn_channels(&pool->config),
                                 .a = memory + round->a_at,
                                 .b = memory + round->b_at};
     gdn_core_delta(compute, &args);

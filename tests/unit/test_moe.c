@@ -146,7 +146,7 @@ static void run(experts *x, gdn_compute *compute, int row, int n, float *y, int 
     if (gdn_workspace_open(&w, &x->model, compute, n, 1, &err) != GDN_OK) fail_msg("%s", err.message);
     memset(w->block, 0xFF, gdn_workspace_bytes(w)); /* NaNs, and wrong ids */
     memcpy(w->x, x->x + row * H, (size_t)n * H * sizeof *w->x);
-    memcpy(w->u, x->u + row * H, (size_t)n * H * sizeof *w->u);
+    for (int i = 0; i < n; i++) memcpy(w->u + (size_t)i * gdn_input_stride(H), x->u + (row + i) * H, H * sizeof *w->u);
     const gdn_pass pass = {.m = &x->model, .compute = compute, .w = w, .n_rows = n};
     gdn_moe(&pass, &x->moe);
     memcpy(y, w->x, (size_t)n * H * sizeof *y);
