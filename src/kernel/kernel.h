@@ -142,6 +142,7 @@ typedef struct gdn_matmul_job {
     float          *y; /* [M][y_stride] */
     size_t          y_stride;
     float          *work; /* GDN_MATMUL_ROWS * K floats, 64-byte aligned */
+    const uint16_t *soon; /* two panels of K inputs that will be wanted next, or NULL: a hint */
 } gdn_matmul_job;
 typedef void gdn_matmul_fn(const gdn_matmul_job *job);
 

@@ -1,14 +1,22 @@
 /* Matrix products on AMX tiles: TDPBF16PS does a run of 32 in tile order, denormals and all, whatever the mode of
  * the CPU.
  *
- * A block is up to 32 rows by 2 panels: tiles 0..3 are its outputs (rows 0.. of both panels, rows 16.. of both), 4
- * and 5 its rows of x, 6 and 7 a run of the two panels. */
+ * Two panels at a time.  A block of 48 rows has its outputs in tiles 0..5 (rows 0.., 16.., 32.. of the first panel, then
+ * of the second), 6 for rows of x and 7 for a run of weights: 7 loads for 6 products, two of which find their rows in
+ * L1.  The rows that are left come in blocks of up to 32 and any number: outputs in 0..3, x in 4 and 5, weights in 6
+ * and 7. */
 #include "kernel/kernel.h"
 #include <immintrin.h>
 #include <string.h>
 
-/* Up to so many rows the weights' way from memory decides, and vectors keep up with it. */
-enum { FEW_ROWS = 4, TILE_ROWS = 16, TILE_BYTES = 64, BLOCK_ROWS = 2 * TILE_ROWS, X_BYTES = 1 << 20 };
+enum {
+    FEW_ROWS = 4, /* up to so many the weights' way from memory decides, and vectors keep up with it */
+    TILE_ROWS = 16,
+    TILE_BYTES = 64,
+    BLOCK_ROWS = 3 * TILE_ROWS,
+    REST_ROWS = 2 * TILE_ROWS,
+    X_BYTES = 1 << 20 /* of x that stay in L2 beside weights and outputs */
+};
 
 typedef struct tile_config {
     uint8_t  palette, start_row, reserved[14];
@@ -19,12 +27,13 @@ typedef struct tile_config {
 /* The tiles of blocks of n_rows rows; their contents are lost. */
 static void configure(int n_rows)
 {
-    const uint8_t above = (uint8_t)(n_rows < TILE_ROWS ? n_rows : TILE_ROWS), below = (uint8_t)(n_rows - above);
-    const uint8_t rows[8] = {above, above, below, below, above, below, TILE_ROWS, TILE_ROWS};
+    const uint8_t whole = TILE_ROWS, above = (uint8_t)(n_rows < TILE_ROWS ? n_rows : TILE_ROWS);
+    const uint8_t below = (uint8_t)(n_rows - above);
+    const uint8_t rest[8] = {above, above, below, below, above, below, whole, whole};
     tile_config   config = {.palette = 1};
     for (int i = 0; i < 8; i++) {
-        config.rows[i] = rows[i];
-        config.column_bytes[i] = rows[i] ? TILE_BYTES : 0; /* a tile that is not there has neither */
+        config.rows[i] = n_rows == BLOCK_ROWS ? whole : rest[i];
+        config.column_bytes[i] = config.rows[i] ? TILE_BYTES : 0; /* a tile that is not there has neither */
     }
     __asm__ volatile("" : : "r"(&config) : "memory"); /* GCC 12 does not see that the instruction reads it */
     _tile_loadconfig(&config);
@@ -51,10 +60,17 @@ static void copy_out(const gdn_matmul_job *j, int m, int panel, int n_rows, cons
         }                                                                                                \
     } while (0)
 
+/* Zero, or what an earlier step left in y. */
+#define BEGIN(tile, m, panel)                                                                            \
+    do {                                                                                                 \
+        if (s->k == 0) _tile_zero(tile);                                                                 \
+        else _tile_loadd(tile, j->y + (m)*j->y_stride + (panel)*GDN_PANEL, j->y_stride * sizeof(float)); \
+    } while (0)
+
 /* What comes after a block: its lines are asked for run by run while the block is computed, so that neither weights from
  * memory nor outputs are waited for. */
 typedef struct ahead {
-    const char *w, *second; /* the next lines of weights in two panels; NULL: none */
+    const char *w, *second; /* the next lines of weights in two panels */
     int         lines, a_run;
     char       *y; /* where the next block's outputs go: 32 columns */
     size_t      y_bytes;
@@ -81,26 +97,57 @@ typedef struct step {
     int panel, k, end;
 } step;
 
+static inline const uint16_t *weights_of(const gdn_matmul_job *j, const step *s)
+{
+    return j->w + ((size_t)s->panel * j->n_inputs + (size_t)s->k) * GDN_PANEL;
+}
+
+/* Rows m..m+47 of two panels. */
+static void whole_block(const gdn_matmul_job *j, const step *s, int m, ahead next)
+{
+    const size_t    panel_size = (size_t)GDN_PANEL * j->n_inputs, x_bytes = j->x_stride * sizeof *j->x;
+    const size_t    below = TILE_ROWS * j->x_stride;
+    const uint16_t *x = j->x + m * j->x_stride + s->k, *w = weights_of(j, s);
+    BEGIN(0, m, s->panel);
+    BEGIN(1, m + TILE_ROWS, s->panel);
+    BEGIN(2, m + 2 * TILE_ROWS, s->panel);
+    BEGIN(3, m, s->panel + 1);
+    BEGIN(4, m + TILE_ROWS, s->panel + 1);
+    BEGIN(5, m + 2 * TILE_ROWS, s->panel + 1);
+    for (int k = s->k; k < s->end; k += GDN_RUN, x += GDN_RUN, w += GDN_RUN * GDN_PANEL) {
+        look_ahead(&next);
+        _tile_loadd(7, w, TILE_BYTES);
+        _tile_loadd(6, x, x_bytes);
+        _tile_dpbf16ps(0, 6, 7);
+        _tile_loadd(6, x + below, x_bytes);
+        _tile_dpbf16ps(1, 6, 7);
+        _tile_loadd(6, x + 2 * below, x_bytes);
+        _tile_dpbf16ps(2, 6, 7);
+        _tile_loadd(7, w + panel_size, TILE_BYTES);
+        _tile_dpbf16ps(5, 6, 7);
+        _tile_loadd(6, x + below, x_bytes);
+        _tile_dpbf16ps(4, 6, 7);
+        _tile_loadd(6, x, x_bytes);
+        _tile_dpbf16ps(3, 6, 7);
+    }
+    STORE(0, m, s->panel, TILE_ROWS);
+    STORE(3, m, s->panel + 1, TILE_ROWS);
+    STORE(1, m + TILE_ROWS, s->panel, TILE_ROWS);
+    STORE(4, m + TILE_ROWS, s->panel + 1, TILE_ROWS);
+    STORE(2, m + 2 * TILE_ROWS, s->panel, TILE_ROWS);
+    STORE(5, m + 2 * TILE_ROWS, s->panel + 1, TILE_ROWS);
+}
+
 /* Rows m.. in the tiles that are configured: n_rows 17..32 with `below`, 1..16 without. */
 static inline __attribute__((always_inline)) void block(const gdn_matmul_job *j, const step *s, int m, int n_rows,
                                                         ahead next, int below, int second)
 {
     const size_t    panel_size = (size_t)GDN_PANEL * j->n_inputs, x_bytes = j->x_stride * sizeof *j->x;
-    const size_t    y_bytes = j->y_stride * sizeof *j->y;
-    const uint16_t *x = j->x + m * j->x_stride + s->k;
-    const uint16_t *w = j->w + s->panel * panel_size + (size_t)s->k * GDN_PANEL;
-    float *const y = j->y + m * j->y_stride + s->panel * GDN_PANEL, *const y_below = y + TILE_ROWS * j->y_stride;
-    if (s->k) {
-        _tile_loadd(0, y, y_bytes);
-        if (second) _tile_loadd(1, y + GDN_PANEL, y_bytes);
-        if (below) _tile_loadd(2, y_below, y_bytes);
-        if (below && second) _tile_loadd(3, y_below + GDN_PANEL, y_bytes);
-    } else {
-        _tile_zero(0);
-        if (second) _tile_zero(1);
-        if (below) _tile_zero(2);
-        if (below && second) _tile_zero(3);
-    }
+    const uint16_t *x = j->x + m * j->x_stride + s->k, *w = weights_of(j, s);
+    BEGIN(0, m, s->panel);
+    if (second) BEGIN(1, m, s->panel + 1);
+    if (below) BEGIN(2, m + TILE_ROWS, s->panel);
+    if (below && second) BEGIN(3, m + TILE_ROWS, s->panel + 1);
     for (int k = s->k; k < s->end; k += GDN_RUN, x += GDN_RUN, w += GDN_RUN * GDN_PANEL) {
         look_ahead(&next);
         _tile_loadd(4, x, x_bytes);
@@ -122,7 +169,8 @@ static inline __attribute__((always_inline)) void block(const gdn_matmul_job *j,
 static void any_block(const gdn_matmul_job *j, const step *s, int m, int n_rows, const ahead *next)
 {
     const int below = n_rows > TILE_ROWS, second = s->panel + 1 < j->n_panels;
-    if (below && second) block(j, s, m, n_rows, *next, 1, 1);
+    if (n_rows == BLOCK_ROWS) whole_block(j, s, m, *next);
+    else if (below && second) block(j, s, m, n_rows, *next, 1, 1);
     else if (below) block(j, s, m, n_rows, *next, 1, 0);
     else if (second) block(j, s, m, n_rows, *next, 0, 1);
     else block(j, s, m, n_rows, *next, 0, 0);
@@ -130,7 +178,11 @@ static void any_block(const gdn_matmul_job *j, const step *s, int m, int n_rows,
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* The step after s; panel is past the last one at the end.  Panels change fastest: x, which all of them need, stays in L2. */
+/* Rows of the next block when `left` are left of a pair, or of one panel. */
+static int block_rows(int left, int pair) { return left >= BLOCK_ROWS && pair ? BLOCK_ROWS : least(left, REST_ROWS); }
+
+/* The step after s; panel is past the last one at the end.  Panels change fastest: x, which all of them need, stays in
+ * L2. */
 static step after(const gdn_matmul_job *j, step s, int n_inputs)
 {
     s.panel += 2;
@@ -138,36 +190,41 @@ static step after(const gdn_matmul_job *j, step s, int n_inputs)
     return (step){0, s.end, least(s.end + n_inputs, j->n_inputs)};
 }
 
-/* All rows of a step, a block of them after the other. */
-static void all_rows(const gdn_matmul_job *j, const step *s, step then, int *configured)
+/* The weights to ask for during step s: those of the step after it, or what the caller is going to want. */
+static void look_for(const gdn_matmul_job *j, const step *s, const step *then, ahead *next)
 {
-    const int    n_blocks = (j->n_rows + BLOCK_ROWS - 1) / BLOCK_ROWS, n_runs = (s->end - s->k) / GDN_RUN;
-    const size_t panel_size = (size_t)GDN_PANEL * j->n_inputs;
-    const int    lines = then.panel + 1 < j->n_panels ? (then.end - then.k) / GDN_RUN * TILE_ROWS : 0;
-    const int    a_block = (lines + n_blocks - 1) / n_blocks;
-    ahead        next = {.a_run = (a_block + n_runs - 1) / n_runs,
-                         .y_bytes = j->y_stride * sizeof *j->y,
-                         .rows_a_run = (BLOCK_ROWS + n_runs - 1) / n_runs};
-    for (int i = 0; i < n_blocks; i++) {
-        const int m = i * BLOCK_ROWS, n_rows = least(BLOCK_ROWS, j->n_rows - m);
-        const int down = i + 1 < n_blocks; /* the next block: further down, or at the top of the next panels */
-        const int row = down ? m + BLOCK_ROWS : 0, panel = down ? s->panel : then.panel;
-        next.lines = next.rows = 0;
-        if (lines > i * a_block) {
-            next.lines = least(a_block, lines - i * a_block);
-            next.w = (const char *)(j->w + then.panel * panel_size + ((size_t)then.k + 2 * i * a_block) * GDN_PANEL);
-            next.second = next.w + panel_size * sizeof *j->w;
-        }
-        if (panel + 1 < j->n_panels) {
-            next.rows = least(BLOCK_ROWS, j->n_rows - row);
-            next.y = (char *)(j->y + row * j->y_stride + panel * GDN_PANEL);
-        }
+    const int       last = then->panel >= j->n_panels, n_inputs = last ? j->n_inputs : then->end - then->k;
+    const uint16_t *w = last ? j->soon : weights_of(j, then);
+    if (!w || (!last && then->panel + 1 == j->n_panels)) return;
+    const int n_runs = j->n_rows / BLOCK_ROWS * ((s->end - s->k) / GDN_RUN) + 1; /* in which it can be done, about */
+    next->w = (const char *)w;
+    next->second = (const char *)(w + (size_t)GDN_PANEL * j->n_inputs);
+    next->lines = n_inputs / GDN_RUN * TILE_ROWS;
+    next->a_run = (next->lines + n_runs - 1) / n_runs;
+}
+
+/* All rows of a step, a block of them after the other. */
+static void all_rows(const gdn_matmul_job *j, const step *s, const step *then, int *configured)
+{
+    const int pair = s->panel + 1 < j->n_panels, n_runs = (s->end - s->k) / GDN_RUN;
+    ahead     next = {.y_bytes = j->y_stride * sizeof *j->y, .rows_a_run = (BLOCK_ROWS + n_runs - 1) / n_runs};
+    look_for(j, s, then, &next);
+    for (int m = 0, n_rows; m < j->n_rows; m += n_rows) {
+        n_rows = block_rows(j->n_rows - m, pair);
+        const int down = m + n_rows < j->n_rows; /* the next block: further down, or at the top of the next panels */
+        const int row = down ? m + n_rows : 0, panel = down ? s->panel : then->panel;
+        next.rows = panel + 1 < j->n_panels ? block_rows(j->n_rows - row, 1) : 0;
+        if (next.rows) next.y = (char *)(j->y + row * j->y_stride + panel * GDN_PANEL);
         if (n_rows != *configured) configure(*configured = n_rows);
         any_block(j, s, m, n_rows, &next);
+        const int asked = least(next.lines, n_runs * next.a_run);
+        next.w += (size_t)asked * TILE_BYTES;
+        next.second += (size_t)asked * TILE_BYTES;
+        next.lines -= asked;
     }
 }
 
-/* Of x as many inputs at a time as stay in L2 beside the weights; C waits in y meanwhile, which needs whole panels. */
+/* Of x as many inputs at a time as stay in L2; C waits in y meanwhile, which needs whole panels. */
 void gdn_matmul_amx(const gdn_matmul_job *j)
 {
     if (j->n_rows <= FEW_ROWS) {
@@ -179,7 +236,7 @@ void gdn_matmul_amx(const gdn_matmul_job *j)
     int       configured = 0;
     for (step s = {0, 0, least(n_inputs, j->n_inputs)}; s.panel < j->n_panels;) {
         const step then = after(j, s, n_inputs);
-        all_rows(j, &s, then, &configured);
+        all_rows(j, &s, &then, &configured);
         s = then;
     }
     _tile_release();
