@@ -80,7 +80,7 @@ tests: $(CMOCKAS) $(KERNELS) $(REPLAYS) $(DIFFS)
 AVX2   = -mavx2 -mfma -mf16c
 AVX512 = $(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512
 AMX    = $(AVX512) -mamx-tile -mamx-bf16
-$(BUILD)/src/kernel/%: private OPT = $(OPT_FAST)
+$(BUILD)/src/kernel/% $(BUILD)/src/device/%: private OPT = $(OPT_FAST)
 $(BUILD)/%/avx2.o $(BUILD)/%_avx2.o: private ISA = $(AVX2)
 $(BUILD)/%/avx512.o $(BUILD)/%_avx512.o: private ISA = $(AVX512)
 $(BUILD)/%/amx.o $(BUILD)/%_amx.o: private ISA = $(AMX)

@@ -6,6 +6,7 @@ enum {
     TASK_ROWS = 16,          /* rows of a row-wise task */
     TASK_BYTES = 1 << 20,    /* weights of a task: most of a second-level cache */
     TASK_PRODUCTS = 1 << 20, /* multiplications below which a hand-over costs more than it brings */
+    ACT_ROWS = 1 << 12,      /* rows times panels of a SwiGLU task: two products of so much stay in that cache */
     ATTENTION_TOKENS = 16,   /* tokens of an attention task */
 };
 
@@ -14,9 +15,12 @@ static int least(int a, int b) { return a < b ? a : b; }
 
 /* ---- scratch ---- */
 
-size_t gdn_dense_scratch_bytes(int k, int n_pages)
+static size_t work_floats(int k) { return (size_t)GDN_MATMUL_ROWS * k; }
+
+size_t gdn_dense_scratch_bytes(int n_rows, int k, int n_pages)
 {
-    const size_t matmul = (size_t)GDN_MATMUL_ROWS * k * sizeof(float), pages = 2 * (size_t)n_pages * sizeof(void *);
+    const size_t panels = 2 * sizeof(float) * GDN_PANEL * (ACT_ROWS + 5 * (size_t)n_rows); /* see panels_of_task */
+    const size_t matmul = work_floats(k) * sizeof(float) + panels, pages = 2 * (size_t)n_pages * sizeof(void *);
     return ((matmul > pages ? matmul : pages) + 63) / 64 * 64;
 }
 
@@ -39,69 +43,120 @@ typedef struct products_call {
     const gdn_compute *compute;
     const gdn_product *products;
     int                n;
-    bool               alone; /* all of it is one task */
 } products_call;
 
 static int panels_of(const gdn_linear *l) { return parts(l->n_outputs, GDN_PANEL); }
 
 /* Panels of a task: what stays in the cache, but few enough that every thread finds work. */
-static int panels_of_task(const gdn_compute *c, const gdn_linear *l)
+static int panels_of_task(const gdn_compute *c, const gdn_product *p)
 {
-    const int cached = TASK_BYTES / (GDN_PANEL * l->k * (int)sizeof(uint16_t)), most = cached < 4 ? 4 : cached;
+    const gdn_linear *const l = p->linear;
+    int                     most = TASK_BYTES / (GDN_PANEL * l->k * (int)sizeof(uint16_t));
+    if (p->up) most = least(most, ACT_ROWS / p->n_rows);
     const int shared = parts(panels_of(l), 4 * gdn_threads_count(c->threads));
-    return (least(most, shared) + 3) / 4 * 4;
-}
-
-static int tasks_of(const gdn_compute *c, const gdn_product *p)
-{
-    return p->n_rows ? parts(panels_of(p->linear), panels_of_task(c, p->linear)) : 0;
+    return (least(most < 4 ? 4 : most, shared) + 3) / 4 * 4;
 }
 
 /* Panels first.. of a product. */
-static void multiply(const gdn_compute *c, const gdn_product *p, int first, int n_panels, int thread)
+typedef struct piece {
+    const gdn_product *product;
+    int                first, n_panels;
+} piece;
+
+/* Piece number `task` of some products; product is NULL past the last. */
+static piece piece_of(const products_call *call, int task)
 {
-    const gdn_linear *const l = p->linear;
-    const gdn_matmul_job    job = {
-           .n_rows = p->n_rows,
-           .n_inputs = l->k,
-           .n_panels = n_panels,
-           .n_outputs = least(l->n_outputs - first * GDN_PANEL, n_panels * GDN_PANEL),
-           .w = l->w + (size_t)first * GDN_PANEL * l->k,
-           .x = p->x,
-           .x_stride = p->x_stride,
-           .y = p->y + (size_t)first * GDN_PANEL,
-           .y_stride = p->y_stride,
-           .work = scratch_of(c, thread),
-    };
+    const gdn_product       *p = call->products;
+    const gdn_product *const end = p + call->n;
+    for (; p < end && task >= p->n_tasks; p++) task -= p->n_tasks;
+    if (p == end) return (piece){0};
+    const int first = task * p->panels;
+    return (piece){p, first, least(p->panels, panels_of(p->linear) - first)};
+}
+
+static const uint16_t *weights_of(const gdn_linear *l, int panel) { return l->w + (size_t)panel * GDN_PANEL * l->k; }
+
+static gdn_matmul_job job_of(const gdn_compute *c, const piece *a, int thread)
+{
+    const gdn_product *const p = a->product;
+    const gdn_linear *const  l = p->linear;
+    return (gdn_matmul_job){.n_rows = p->n_rows,
+                            .n_inputs = l->k,
+                            .n_panels = a->n_panels,
+                            .n_outputs = least(l->n_outputs - a->first * GDN_PANEL, a->n_panels * GDN_PANEL),
+                            .w = weights_of(l, a->first),
+                            .x = p->x,
+                            .x_stride = p->x_stride,
+                            .y = p->y + (size_t)a->first * GDN_PANEL,
+                            .y_stride = p->y_stride,
+                            .work = scratch_of(c, thread)};
+}
+
+/* Both products of the piece into the scratch, [rows][panels and one more], then SwiGLU row by row. */
+static void activate(const gdn_compute *c, const piece *a, gdn_matmul_job job, int thread)
+{
+    const gdn_product *const p = a->product;
+    const uint16_t *const    soon = job.soon;
+    float *const             gate = (float *)scratch_of(c, thread) + work_floats(job.n_inputs);
+    job.y_stride = ((size_t)a->n_panels + 1) * GDN_PANEL; /* one more: rows of whole pages would meet in the cache */
+    float *const up = gate + (size_t)p->n_rows * job.y_stride;
+    job.y = gate;
+    job.soon = a->n_panels > 1 ? weights_of(p->up, a->first) : NULL;
     c->kernels.matmul(&job);
+    job.y = up;
+    job.w = weights_of(p->up, a->first);
+    job.soon = soon;
+    c->kernels.matmul(&job);
+    for (size_t row = 0; row < (size_t)p->n_rows; row++) {
+        const gdn_gate_job swiglu = {.n = job.n_outputs,
+                                     .y_type = GDN_BF16,
+                                     .swiglu = 1,
+                                     .a = gate + row * job.y_stride,
+                                     .b = up + row * job.y_stride,
+                                     .y = p->act + row * p->act_stride + (size_t)a->first * GDN_PANEL};
+        c->kernels.gate(&swiglu);
+    }
+}
+
+/* `then`: the piece that this thread is likely to get next. */
+static void multiply(const gdn_compute *c, const piece *a, const piece *then, int thread)
+{
+    gdn_matmul_job job = job_of(c, a, thread);
+    if (then->product && then->n_panels > 1 && then->product->linear->k == job.n_inputs)
+        job.soon = weights_of(then->product->linear, then->first);
+    if (a->product->up) activate(c, a, job, thread);
+    else c->kernels.matmul(&job);
 }
 
 static void products_task(void *arg, int task, int thread)
 {
     const products_call *const call = arg;
-    const gdn_compute *const   c = call->compute;
-    const gdn_product         *p = call->products;
-    if (call->alone) {
-        for (int i = 0; i < call->n; i++)
-            if (p[i].n_rows) multiply(c, &p[i], 0, panels_of(p[i].linear), thread);
-        return;
-    }
-    while (task >= tasks_of(c, p)) task -= tasks_of(c, p++);
-    const int panels = panels_of_task(c, p->linear), first = task * panels;
-    multiply(c, p, first, least(panels, panels_of(p->linear) - first), thread);
+    const piece a = piece_of(call, task), then = piece_of(call, task + gdn_threads_count(call->compute->threads));
+    multiply(call->compute, &a, &then, thread);
 }
 
-void gdn_dense_products(gdn_compute *compute, const gdn_product *products, int n)
+static void products_alone(void *arg, int task, int thread)
 {
-    int    n_tasks = 0;
-    double work = 0.0;
-    for (int i = 0; i < n; i++) {
-        const gdn_linear *const l = products[i].linear;
-        n_tasks += tasks_of(compute, &products[i]);
-        work += (double)products[i].n_rows * l->n_outputs * l->k;
+    const products_call *const call = arg;
+    for (piece a = piece_of(call, task), then; a.product; a = then) {
+        then = piece_of(call, ++task);
+        multiply(call->compute, &a, &then, thread);
     }
-    products_call call = {compute, products, n, work < TASK_PRODUCTS};
-    gdn_threads_run(compute->threads, call.alone && n_tasks ? 1 : n_tasks, products_task, &call);
+}
+
+void gdn_dense_products(gdn_compute *compute, gdn_product *products, int n)
+{
+    const products_call call = {compute, products, n};
+    int                 n_tasks = 0;
+    double              work = 0.0;
+    for (gdn_product *p = products; p < products + n; p++) {
+        p->panels = p->n_rows ? panels_of_task(compute, p) : 0;
+        p->n_tasks = p->n_rows ? parts(panels_of(p->linear), p->panels) : 0;
+        n_tasks += p->n_tasks;
+        work += (double)p->n_rows * p->linear->n_outputs * p->linear->k * (p->up ? 2 : 1);
+    }
+    if (work >= TASK_PRODUCTS) gdn_threads_run(compute->threads, n_tasks, products_task, (void *)&call);
+    else gdn_threads_run(compute->threads, n_tasks > 0, products_alone, (void *)&call);
 }
 
 /* ---- rows ---- */

@@ -16,25 +16,29 @@ static inline size_t gdn_linear_bytes(int n_outputs, int n_inputs)
            sizeof(uint16_t);
 }
 
-/* Bytes of scratch a thread needs for matrices of `k` inputs and lanes of `n_pages` pages. */
-size_t gdn_dense_scratch_bytes(int k, int n_pages);
+/* Bytes of scratch a thread needs for products of n_rows rows and k inputs, and for lanes of n_pages pages. */
+size_t gdn_dense_scratch_bytes(int n_rows, int k, int n_pages);
 
 /* Give every thread at least n_bytes of scratch.  NO_MEMORY leaves what there was. */
 gdn_status gdn_compute_reserve(gdn_compute *compute, size_t n_bytes, gdn_error *err);
 
 /* y [rows][y_stride] = x [rows][x_stride] times the transpose of the matrix; x is bf16 with zeros from n_inputs to k.  No rows: y
- * is untouched. */
+ * is untouched.  With `up`, of the shape of `linear`, what is written is act [rows][act_stride] = SwiGLU(linear * x, up * x),
+ * rounded to bf16, and neither product leaves the cache. */
 typedef struct gdn_product {
-    const gdn_linear *linear;
+    const gdn_linear *linear, *up;
     int               n_rows;
     const uint16_t   *x;
     size_t            x_stride;
     float            *y;
     size_t            y_stride;
+    uint16_t         *act;
+    size_t            act_stride;
+    int               n_tasks, panels; /* of a task; for gdn_dense_products alone */
 } gdn_product;
 
 /* Products that do not wait for one another, handed to the threads as one piece of work. */
-void gdn_dense_products(gdn_compute *compute, const gdn_product *products, int n);
+void gdn_dense_products(gdn_compute *compute, gdn_product *products, int n);
 
 /* As gdn_rms_norm_fn. */
 void gdn_dense_rms_norm(gdn_compute *compute, const gdn_rms_norm_job *job);

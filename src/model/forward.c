@@ -15,24 +15,24 @@ static void norm(const gdn_pass *f, const float *weight)
     gdn_dense_rms_norm(f->compute, &job);
 }
 
-/* out[i] = matrix i * u: projections of the same rows, at most four */
-static void project(const gdn_pass *f, int n, const gdn_linear *const *matrices, float *const *out)
+/* out[i] = matrix i * in: projections of the same rows, at most four */
+static void project(const gdn_pass *f, int n, const gdn_linear *const *matrices, const uint16_t *in, float *const *out)
 {
     gdn_product products[4];
     for (int i = 0; i < n; i++)
         products[i] = (gdn_product){.linear = matrices[i],
                                     .n_rows = f->n_rows,
-                                    .x = f->w->u,
+                                    .x = in,
                                     .x_stride = gdn_input_stride((size_t)matrices[i]->k),
                                     .y = out[i],
                                     .y_stride = gdn_output_stride((size_t)matrices[i]->n_outputs)};
     gdn_dense_products(f->compute, products, n);
 }
 
-/* x += matrix * u */
-static void project_back(const gdn_pass *f, const gdn_linear *l)
+/* x += matrix * in */
+static void project_back(const gdn_pass *f, const gdn_linear *l, const uint16_t *in)
 {
-    project(f, 1, &l, f->w->p);
+    project(f, 1, &l, in, f->w->p);
     const int h = f->m->config.hidden_size;
     gdn_dense_add(f->compute, f->n_rows, h, f->w->x, (size_t)h, f->w->p[0], gdn_output_stride((size_t)h));
 }
@@ -41,7 +41,7 @@ static gdn_status delta_mixer(const gdn_pass *f, const gdn_layer_weights *l, gdn
 {
     gdn_workspace *const                 w = f->w;
     const gdn_delta_layer_weights *const d = &l->linear;
-    project(f, 4, (const gdn_linear *const[]){&d->in_qkv, &d->in_z, &d->in_a, &d->in_b}, w->p);
+    project(f, 4, (const gdn_linear *const[]){&d->in_qkv, &d->in_z, &d->in_a, &d->in_b}, w->u, w->p);
     const gdn_layer_args args = {.batch = {.n_lanes = f->a->n_lanes, .n_tokens = f->a->n_tokens},
                                  .qkv = w->p[0],
                                  .z = w->p[1],
@@ -54,7 +54,7 @@ static gdn_status delta_mixer(const gdn_pass *f, const gdn_layer_weights *l, gdn
     if (status) return status;
     const int VD = d->out.n_inputs;
     gdn_dense_round(f->compute, f->n_rows, VD, w->y, (size_t)VD, w->u, gdn_input_stride((size_t)VD));
-    project_back(f, &d->out);
+    project_back(f, &d->out, w->u);
     return GDN_OK;
 }
 
@@ -105,7 +105,7 @@ static void attention_mixer(const gdn_pass *f, const gdn_layer_weights *l)
     const gdn_attention_weights *const t = &l->attention;
     const gdn_model_config *const      c = &f->m->config;
     const size_t                       H = (size_t)c->n_heads, D = (size_t)c->head_dim;
-    project(f, 3, (const gdn_linear *const[]){&t->q, &t->k, &t->v}, w->p); /* q: [rows][H][query D, gate D] */
+    project(f, 3, (const gdn_linear *const[]){&t->q, &t->k, &t->v}, w->u, w->p); /* q: [rows][H][query D, gate D] */
     heads_call call = {f, l};
     gdn_threads_run(f->compute->threads, (f->n_rows + ROWS - 1) / ROWS, heads_task, &call);
     const gdn_kv_view        view = {f->kv, l->number};
@@ -131,21 +131,23 @@ static void attention_mixer(const gdn_pass *f, const gdn_layer_weights *l)
         };
         gdn_dense_gate(f->compute, &gate);
     }
-    project_back(f, &t->o);
+    project_back(f, &t->o, w->u);
 }
 
 static void mlp(const gdn_pass *f, const gdn_layer_weights *l)
 {
     gdn_workspace *const w = f->w;
-    const size_t         I = (size_t)l->mlp.gate.n_outputs;
-    project(f, 2, (const gdn_linear *const[]){&l->mlp.gate, &l->mlp.up}, w->p);
-    const gdn_gate_rows swiglu = {.job = {(int)I, GDN_BF16, 1, w->p[0], w->p[1], w->u},
-                                  .n_rows = f->n_rows,
-                                  .a_stride = gdn_output_stride(I),
-                                  .b_stride = gdn_output_stride(I),
-                                  .y_stride = gdn_input_stride(I)};
-    gdn_dense_gate(f->compute, &swiglu);
-    project_back(f, &l->mlp.down);
+    const size_t         h = (size_t)f->m->config.hidden_size, I = (size_t)l->mlp.gate.n_outputs;
+    uint16_t *const      act = (uint16_t *)(void *)w->p[1];
+    gdn_product          product = {.linear = &l->mlp.gate,
+                                    .up = &l->mlp.up,
+                                    .n_rows = f->n_rows,
+                                    .x = w->u,
+                                    .x_stride = gdn_input_stride(h),
+                                    .act = act,
+                                    .act_stride = gdn_input_stride(I)};
+    gdn_dense_products(f->compute, &product, 1);
+    project_back(f, &l->mlp.down, act);
 }
 
 /* ---- the whole ---- */
@@ -194,7 +196,12 @@ static void head(const gdn_pass *f)
     uint16_t *const rows = (uint16_t *)(void *)f->w->p[0];
     for (int i = 0; i < a->n_wanted; i++)
         memcpy(rows + (size_t)i * stride, f->w->u + (size_t)a->wanted[i] * stride, h * sizeof *rows);
-    const gdn_product logits = {&f->m->lm_head, a->n_wanted, rows, stride, a->logits, (size_t)f->m->config.vocab_size};
+    gdn_product logits = {.linear = &f->m->lm_head,
+                          .n_rows = a->n_wanted,
+                          .x = rows,
+                          .x_stride = stride,
+                          .y = a->logits,
+                          .y_stride = (size_t)f->m->config.vocab_size};
     gdn_dense_products(f->compute, &logits, 1);
 }
 

@@ -6,17 +6,16 @@
 /* What the experts of a layer work in.  R rows of k experts each: slot s of R*k is a row at an expert, those of an expert
  * stand together; R more are the rows at the shared one.  Wm: the widest expert, padded. */
 typedef struct gdn_moe_space {
-    size_t       width;     /* Wm */
-    int         *chosen;    /* [R][k]: ids, ascending */
-    float       *weight;    /* [R][k] */
-    int         *slot;      /* [R][k] */
-    int         *row;       /* [R*k]: of a slot */
-    int         *first;     /* [E+1]: slots of expert e are first[e] .. first[e+1]-1 */
-    uint16_t    *in;        /* [R*k][h] */
-    float       *gate, *up; /* [R*k + R][Wm] */
-    uint16_t    *act;       /* [R*k + R][Wm] */
-    float       *out;       /* [R*k + R][h] */
-    gdn_product *products;  /* [2*(E+1)] */
+    size_t       width;    /* Wm */
+    int         *chosen;   /* [R][k]: ids, ascending */
+    float       *weight;   /* [R][k] */
+    int         *slot;     /* [R][k] */
+    int         *row;      /* [R*k]: of a slot */
+    int         *first;    /* [E+1]: slots of expert e are first[e] .. first[e+1]-1 */
+    uint16_t    *in;       /* [R*k][h] */
+    uint16_t    *act;      /* [R*k + R][Wm] */
+    float       *out;      /* [R*k + R][h] */
+    gdn_product *products; /* [E+1] */
 } gdn_moe_space;
 
 /* Rows that are multiples of 4 KiB apart compete for the same lines of a cache, and a matrix product touches many rows at a

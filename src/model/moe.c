@@ -96,47 +96,34 @@ static void gather_task(void *arg, int task, int thread)
         memcpy(w->in + (size_t)s * h, call->f->w->u + (size_t)w->row[s] * gdn_input_stride(h), h * sizeof *w->in);
 }
 
-/* Products of every expert that has rows with gate and up, or with down. */
+/* Products of every expert that has rows: what it makes of gate and up, or with down. */
 static void products(const moe_call *call, bool down)
 {
     const gdn_pass *const      f = call->f;
     const gdn_moe_space *const w = &f->w->moe;
     const int                  E = f->m->config.n_experts;
-    const size_t               h = (size_t)f->m->config.hidden_size;
+    const size_t               h = (size_t)f->m->config.hidden_size, W = w->width;
     int                        n = 0;
     for (int e = 0; e <= E; e++) {
         const gdn_mlp_weights *const m = &call->moe->experts[e];
-        const size_t                 W = w->width, slot = (size_t)(e < E ? w->first[e] : call->n_slots);
+        const size_t                 slot = (size_t)(e < E ? w->first[e] : call->n_slots);
         const int                    n_rows = e < E ? w->first[e + 1] - w->first[e] : f->n_rows;
-        const uint16_t *const        in = e < E ? w->in + slot * h : f->w->u;
-        const size_t                 x_stride = e < E ? h : gdn_input_stride(h);
         if (n_rows == 0) continue;
-        if (down) {
-            w->products[n++] = (gdn_product){&m->down, n_rows, w->act + slot * W, W, w->out + slot * h, h};
-        } else {
-            w->products[n++] = (gdn_product){&m->gate, n_rows, in, x_stride, w->gate + slot * W, W};
-            w->products[n++] = (gdn_product){&m->up, n_rows, in, x_stride, w->up + slot * W, W};
-        }
+        w->products[n++] = down ? (gdn_product){.linear = &m->down,
+                                                .n_rows = n_rows,
+                                                .x = w->act + slot * W,
+                                                .x_stride = W,
+                                                .y = w->out + slot * h,
+                                                .y_stride = h}
+                                : (gdn_product){.linear = &m->gate,
+                                                .up = &m->up,
+                                                .n_rows = n_rows,
+                                                .x = e < E ? w->in + slot * h : f->w->u,
+                                                .x_stride = e < E ? h : gdn_input_stride(h),
+                                                .act = w->act + slot * W,
+                                                .act_stride = W};
     }
     gdn_dense_products(f->compute, w->products, n);
-}
-
-static void swiglu_task(void *arg, int task, int thread)
-{
-    (void)thread;
-    const moe_call *const      call = arg;
-    const gdn_moe_space *const w = &call->f->w->moe;
-    const int                  E = call->f->m->config.n_experts, n_all = call->n_slots + call->f->n_rows;
-    for (int s = task * TASK_ROWS; s < least(n_all, (task + 1) * TASK_ROWS); s++) {
-        const size_t       at = (size_t)s * w->width;
-        const gdn_gate_job job = {.n = call->moe->experts[s < call->n_slots ? 0 : E].gate.n_outputs,
-                                  .y_type = GDN_BF16,
-                                  .swiglu = 1,
-                                  .a = w->gate + at,
-                                  .b = w->up + at,
-                                  .y = w->act + at};
-        call->f->compute->kernels.gate(&job);
-    }
 }
 
 /* x += y of one row:  y = 0, then y + weight*expert for each chosen one, ascending, then y + sigmoid(gate)*shared; every
@@ -174,15 +161,19 @@ void gdn_moe(const gdn_pass *f, const gdn_moe_weights *moe)
     gdn_workspace *const          w = f->w;
     const size_t                  h = (size_t)c->hidden_size, E = (size_t)c->n_experts;
     moe_call                      call = {f, moe, f->n_rows * c->n_experts_used};
-    const size_t                  x_stride = gdn_input_stride(h);
-    const gdn_product             scores[] = {{&moe->router, f->n_rows, w->u, x_stride, w->p[0], gdn_output_stride(E)},
-                                              {&moe->shared_gate, f->n_rows, w->u, x_stride, w->p[1], 1}};
+    const gdn_product             u = {.n_rows = f->n_rows, .x = w->u, .x_stride = gdn_input_stride(h)};
+    gdn_product                   scores[2] = {u, u};
+    scores[0].linear = &moe->router;
+    scores[0].y = w->p[0];
+    scores[0].y_stride = gdn_output_stride(E);
+    scores[1].linear = &moe->shared_gate;
+    scores[1].y = w->p[1];
+    scores[1].y_stride = 1;
     gdn_dense_products(f->compute, scores, 2);
     run(&call, f->n_rows, route_task);
     group(&call);
     run(&call, call.n_slots, gather_task);
     products(&call, false);
-    run(&call, call.n_slots + f->n_rows, swiglu_task);
     products(&call, true);
     run(&call, f->n_rows, add_task);
 }

@@ -45,11 +45,9 @@ static size_t place_moe(gdn_moe_space *m, const gdn_model_config *c, size_t R, u
     SPACE(m->row, slots);
     SPACE(m->first, E + 1);
     SPACE(m->in, slots * h);
-    SPACE(m->gate, all * W);
-    SPACE(m->up, all * W);
     SPACE(m->act, all * W);
     SPACE(m->out, all * h);
-    SPACE(m->products, 2 * (E + 1));
+    SPACE(m->products, E + 1);
     return offset;
 }
 
@@ -78,7 +76,8 @@ gdn_status gdn_workspace_open(gdn_workspace **out, const gdn_model *m, gdn_compu
     if (max_rows < 1 || max_positions < 1)
         return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "workspace: rows and positions must be 1 or more");
     const int        n_pages = (max_positions + GDN_PAGE - 1) / GDN_PAGE;
-    const gdn_status status = gdn_compute_reserve(compute, gdn_dense_scratch_bytes((int)widest_input(c), n_pages), err);
+    const gdn_status status =
+        gdn_compute_reserve(compute, gdn_dense_scratch_bytes(max_rows, (int)widest_input(c), n_pages), err);
     if (status) return status;
     gdn_workspace *w = calloc(1, sizeof *w);
     if (!w) return gdn_fail(err, GDN_NO_MEMORY, 0, "workspace: no memory");
