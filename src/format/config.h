@@ -56,6 +56,9 @@ int gdn_config_channels(const gdn_model_config *config);
 gdn_status gdn_model_config_load(gdn_model_config *config, const char *model, gdn_error *err);
 gdn_status gdn_model_config_parse(gdn_model_config *config, const void *text, size_t n, gdn_error *err);
 
+/* The shape of a published Qwen3.5 model, by the size in its name.  BAD_ARGUMENT: no such name; the message lists them. */
+gdn_status gdn_model_config_published(gdn_model_config *config, const char *name, gdn_error *err);
+
 /* How the makers of a model sample from it.  What the file does not say has the neutral value in brackets. */
 typedef struct gdn_generation_config {
     bool   do_sample;                     /* [false]: greedy */

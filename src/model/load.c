@@ -1,4 +1,4 @@
-/* From a bound checkpoint to packed weights. */
+/* From a bound checkpoint, or a seed, to packed weights. */
 #include "model/load.h"
 #include <math.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void vocabulary(gdn_loader *ld, const gdn_checkpoint *checkpoint)
     gdn_tensor_expect(checkpoint->embed);
     for (int i = 0; i < V && !ld->status; i++) {
         const size_t at = (size_t)i * h;
-        ld->status = gdn_tensor_to_bf16(m->embed + at, checkpoint->embed, at, (size_t)h, ld->err);
+        gdn_load_bf16(ld, m->embed + at, checkpoint->embed, at, (size_t)h);
         gdn_load_count(ld, h * sizeof *m->embed);
     }
     gdn_tensor_release(checkpoint->embed);
@@ -61,8 +61,9 @@ static void rope_frequencies(gdn_loader *ld)
     gdn_load_count(ld, (size_t)n * sizeof *m->inv_freq);
 }
 
-gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn_load_progress_fn *progress, void *arg,
-                          gdn_error *err)
+/* `random`: NULL, or what the tensors of the checkpoint, whose layers then are all alike, are read from. */
+static gdn_status load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn_random *random,
+                       gdn_load_progress_fn *progress, void *arg, gdn_error *err)
 {
     const gdn_model_config *c = &checkpoint->config;
     if (c->hidden_size % 32)
@@ -70,8 +71,12 @@ gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn
                         "model: a hidden size of %d; this version runs multiples of 32", c->hidden_size);
     gdn_model *m = calloc(1, sizeof *m);
     if (!m) return gdn_fail(err, GDN_NO_MEMORY, 0, "model: no memory");
-    gdn_loader ld = {
-        .model = m, .progress = progress, .arg = arg, .total = gdn_model_bytes(c, checkpoint->tied), .err = err};
+    gdn_loader ld = {.model = m,
+                     .random = random,
+                     .progress = progress,
+                     .arg = arg,
+                     .total = gdn_model_bytes(c, checkpoint->tied),
+                     .err = err};
     m->config = *c;
     m->delta = gdn_model_delta(c);
     m->weights = gdn_alloc_aligned(ld.total);
@@ -82,7 +87,7 @@ gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn
     vocabulary(&ld, checkpoint);
     m->norm = gdn_load_vector(&ld, checkpoint->norm, 1.0f);
     rope_frequencies(&ld);
-    for (int i = 0; i < c->n_layers && !ld.status; i++) layer(&ld, i, &checkpoint->layers[i]);
+    for (int i = 0; i < c->n_layers && !ld.status; i++) layer(&ld, i, &checkpoint->layers[random ? 0 : i]);
     free(ld.rows);
     if (ld.status) {
         gdn_model_close(m);
@@ -90,6 +95,26 @@ gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn
     }
     *out = m;
     return GDN_OK;
+}
+
+gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn_load_progress_fn *progress, void *arg,
+                          gdn_error *err)
+{
+    return load(out, checkpoint, NULL, progress, arg, err);
+}
+
+gdn_status gdn_model_random(gdn_model **out, const gdn_model_config *config, uint64_t seed,
+                            gdn_load_progress_fn *progress, void *arg, gdn_error *err)
+{
+    gdn_random random;
+    gdn_random_open(&random, config, seed);
+    const gdn_checkpoint checkpoint = {.config = *config,
+                                       .tied = config->tie == GDN_TIE_YES,
+                                       .embed = &random.matrix.tensor,
+                                       .lm_head = &random.matrix.tensor,
+                                       .norm = &random.norm.tensor,
+                                       .layers = &random.layer};
+    return load(out, &checkpoint, &random, progress, arg, err);
 }
 
 void gdn_model_close(gdn_model *m)

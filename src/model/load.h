@@ -3,11 +3,13 @@
 #define GDN_MODEL_LOAD_H
 #include "base/alloc.h"
 #include "model/model.h"
+#include "model/random.h"
 
 /* One model being loaded.  After the first error `status` is set and nothing more is done. */
 typedef struct gdn_loader {
     gdn_model            *model;
-    uint16_t             *rows; /* a panel of rows in bf16, before they are packed */
+    gdn_random           *random; /* stands for the data of the tensors; NULL: they have their own */
+    uint16_t             *rows;   /* a panel of rows in bf16, before they are packed */
     size_t                rows_size;
     gdn_load_progress_fn *progress; /* or NULL */
     void                 *arg;
@@ -34,6 +36,10 @@ void *gdn_load_take(gdn_loader *ld, size_t n_bytes);
 
 /* n_bytes, as taken, are filled. */
 void gdn_load_count(gdn_loader *ld, size_t n_bytes);
+
+/* Numbers first .. first+n-1 of a vector; of a matrix with rows of n. */
+void gdn_load_f32(gdn_loader *ld, float *dst, const gdn_tensor *tensor, size_t first, size_t n);
+void gdn_load_bf16(gdn_loader *ld, uint16_t *dst, const gdn_tensor *tensor, size_t first, size_t n);
 
 /* A vector in f32, with `plus` added. */
 float *gdn_load_vector(gdn_loader *ld, const gdn_tensor *tensor, float plus);

@@ -102,8 +102,7 @@ static float *convolution(gdn_loader *ld, const gdn_tensor *t, const int *channe
     float *const conv = gdn_load_take(ld, n * sizeof *conv), *const taps = calloc(n, sizeof *taps);
     if (!taps && !ld->status) ld->status = gdn_fail(ld->err, GDN_NO_MEMORY, 0, "model: no memory for a convolution");
     for (int i = 0; i < C && !ld->status; i++)
-        if (channels[i] >= 0)
-            ld->status = gdn_tensor_to_f32(taps + (size_t)i * K, t, (size_t)channels[i] * K, (size_t)K, ld->err);
+        if (channels[i] >= 0) gdn_load_f32(ld, taps + (size_t)i * K, t, (size_t)channels[i] * K, (size_t)K);
     if (!ld->status) gdn_conv_pack(conv, taps, GDN_F32, C, K);
     free(taps);
     gdn_load_count(ld, n * sizeof *conv);
@@ -118,7 +117,7 @@ static float *gated_norm(gdn_loader *ld, const gdn_tensor *t, float *eps)
     const int                     true_dim = c->value_dim, dim = d->value_dim;
     const float  k_share = (float)c->key_dim / (float)d->key_dim, v_share = (float)true_dim / (float)dim;
     float *const w = gdn_load_take(ld, (size_t)dim * sizeof *w);
-    if (w) ld->status = gdn_tensor_to_f32(w, t, 0, (size_t)true_dim, ld->err);
+    if (w) gdn_load_f32(ld, w, t, 0, (size_t)true_dim);
     for (int i = 0; w && !ld->status && i < dim; i++) w[i] = i < true_dim ? w[i] * sqrtf(v_share) : 0.0f;
     *eps = (float)c->rms_eps * k_share * v_share;
     gdn_load_count(ld, (size_t)dim * sizeof *w);

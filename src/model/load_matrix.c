@@ -25,11 +25,23 @@ void gdn_load_count(gdn_loader *ld, size_t n_bytes)
     ld->told = ld->done;
 }
 
+void gdn_load_f32(gdn_loader *ld, float *dst, const gdn_tensor *t, size_t first, size_t n)
+{
+    if (ld->random) gdn_random_f32(ld->random, dst, t, n);
+    else ld->status = gdn_tensor_to_f32(dst, t, first, n, ld->err);
+}
+
+void gdn_load_bf16(gdn_loader *ld, uint16_t *dst, const gdn_tensor *t, size_t first, size_t n)
+{
+    if (ld->random) gdn_random_bf16(ld->random, dst, n);
+    else ld->status = gdn_tensor_to_bf16(dst, t, first, n, ld->err);
+}
+
 float *gdn_load_vector(gdn_loader *ld, const gdn_tensor *t, float plus)
 {
     const size_t n = gdn_tensor_elements(t);
     float       *v = gdn_load_take(ld, n * sizeof *v);
-    if (v) ld->status = gdn_tensor_to_f32(v, t, 0, n, ld->err);
+    if (v) gdn_load_f32(ld, v, t, 0, n);
     for (size_t i = 0; v && !ld->status && i < n; i++) v[i] += plus;
     gdn_load_count(ld, n * sizeof *v);
     return v;
@@ -44,7 +56,7 @@ static void read_row(gdn_loader *ld, const gdn_matrix_source *s, int i, uint16_t
         memset(dst, 0, (size_t)s->n_heads * s->padded_head * sizeof *dst);
         return;
     }
-    ld->status = gdn_tensor_to_bf16(dst, s->tensor, s->first + (size_t)row * n_inputs, n_inputs, ld->err);
+    gdn_load_bf16(ld, dst, s->tensor, s->first + (size_t)row * n_inputs, n_inputs);
     for (int head = s->n_heads - 1; head >= 0 && padding; head--) {
         uint16_t *const to = dst + (size_t)head * s->padded_head;
         memmove(to, dst + (size_t)head * s->head, (size_t)s->head * sizeof *dst);

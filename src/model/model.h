@@ -65,6 +65,11 @@ gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn
                           gdn_error *err);
 void       gdn_model_close(gdn_model *model); /* NULL is allowed */
 
+/* A model of this shape without a checkpoint: random weights of natural size, which the seed alone decides; config->tie says
+ * whether the output matrix is the embedding.  Else as gdn_model_load. */
+gdn_status gdn_model_random(gdn_model **out, const gdn_model_config *config, uint64_t seed,
+                            gdn_load_progress_fn *progress, void *arg, gdn_error *err);
+
 /* Room for forwards of at most max_rows tokens. */
 typedef struct gdn_workspace gdn_workspace;
 gdn_status gdn_workspace_open(gdn_workspace **out, const gdn_model *model, gdn_compute *compute, int max_rows,
