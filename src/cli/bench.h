@@ -39,7 +39,7 @@ typedef struct gdn_bench_case {
     double      flops, bytes;
     double      lane_ops; /* single-lane operations of the FMA ports: a vector of W floats does W at once */
     int         hidden;   /* measured for others to compare with, not printed */
-    int         fma;      /* the case that measured this level's FMA rate, or -1 */
+    int         fma;      /* the case that measured this level's FMA rate (of matrix products: the tiles'), or -1 */
     int         scale;    /* one of the cases that scaled the same amount of memory, or -1: see gdn_bench_add_scale */
     int         versus;   /* the case that the ratio compares with, or -1 */
     int         is_cost;  /* ratio: 1: this time / that time, 0: that time / this time */
@@ -65,9 +65,13 @@ uint16_t *gdn_bench_bf16(gdn_bench_group *group, const float *x, size_t n);
 gdn_bench_case *gdn_bench_add(gdn_bench_group *group, void (*run)(void *), void *arg);
 /* The FMA rate of a level, hidden; returns its number, or -1 for a level without one. */
 int gdn_bench_add_fma(gdn_bench_group *group, const gdn_bench_level *level);
+/* What bounds the matrix products of a level, hidden: its tiles where it has them, else as above. */
+int gdn_bench_add_matrix(gdn_bench_group *group, const gdn_bench_level *level);
 /* The in-place scale of x[0..bytes) in every way the highest level has, hidden; after the measurement the case whose number
  * is returned holds the fastest.  -1 for a level without one. */
 int gdn_bench_add_scale(gdn_bench_group *group, float *x, size_t bytes);
+/* Likewise the reading of x[0..bytes). */
+int gdn_bench_add_read(gdn_bench_group *group, const void *x, size_t bytes);
 /* End the program unless `status` is OK. */
 void gdn_bench_require(gdn_status status, const gdn_error *err);
 /* Measure, print and free the group; ends the program when the results cannot be written. */
@@ -79,7 +83,15 @@ void gdn_bench_finish(gdn_bench_group *group);
  * sets median and least. */
 void gdn_bench_measure(gdn_bench_case *cases, int n_cases, double seconds);
 
+/* `gdn bench --ops` (bench_ops.c): a verb. */
+int gdn_bench_ops(int argc, char **argv);
+
 /* ---- bench_table.c ---- */
+
+typedef struct gdn_processor {
+    char text[300];
+} gdn_processor;
+gdn_processor gdn_bench_processor(void); /* its name and architecture */
 
 void gdn_bench_print_head(const gdn_bench *bench);
 void gdn_bench_print_case(const gdn_bench_group *group, const gdn_bench_case *c);

@@ -64,59 +64,90 @@ static void run_fma(void *arg)
     call->fma(call->rounds);
 }
 
-int gdn_bench_add_fma(gdn_bench_group *group, const gdn_bench_level *level)
+static int add_registers(gdn_bench_group *group, const char *op, const char *level, gdn_fma_fn *fn, double ops)
 {
-    const gdn_limits *limits = level->limits;
-    if (!limits || !limits->fma) return -1;
     fma_call *call = gdn_bench_alloc(group, sizeof *call);
-    *call = (fma_call){limits->fma, 20000};
+    *call = (fma_call){fn, 20000};
     gdn_bench_case *c = gdn_bench_add(group, run_fma, call);
-    c->op = "fma";
+    c->op = op;
     c->variant = "registers";
-    c->level = level->name;
-    c->lane_ops = (double)call->rounds * limits->chains * limits->width;
+    c->level = level;
+    c->lane_ops = (double)call->rounds * ops;
     c->flops = 2 * c->lane_ops;
     c->hidden = 1;
     return (int)(c - group->cases);
 }
 
-typedef struct scale_call {
-    gdn_scale_fn *scale;
-    float        *x;
-    size_t        n;
-} scale_call;
+int gdn_bench_add_fma(gdn_bench_group *group, const gdn_bench_level *level)
+{
+    const gdn_limits *l = level->limits;
+    return l && l->fma ? add_registers(group, "fma", level->name, l->fma, (double)l->chains * l->width) : -1;
+}
+
+int gdn_bench_add_matrix(gdn_bench_group *group, const gdn_bench_level *level)
+{
+    const gdn_limits *l = level->limits;
+    if (!l || !l->matrix || l->matrix == l->fma) return gdn_bench_add_fma(group, level);
+    return add_registers(group, "tiles", level->name, l->matrix, l->matrix_ops);
+}
+
+typedef struct sweep_call { /* through x in one of the ways of `limits` */
+    const gdn_limits *limits;
+    int               way;
+    float            *x;
+    size_t            n;
+} sweep_call;
 
 static void run_scale(void *arg)
 {
-    const scale_call *call = arg;
-    call->scale(call->x, call->n, 1.0f); /* by one, so that what other cases keep there stays */
+    const sweep_call *call = arg;
+    call->limits->scale[call->way](call->x, call->n, 1.0f); /* by one, so that what other cases keep there stays */
 }
 
-int gdn_bench_add_scale(gdn_bench_group *group, float *x, size_t bytes)
+static void run_read(void *arg)
 {
+    const sweep_call *call = arg;
+    call->limits->read[call->way](call->x, call->n);
+}
+
+static int add_sweeps(gdn_bench_group *group, void (*run)(void *), const char *op, float *x, size_t bytes)
+{
+    enum { WAYS = GDN_SCALE_WAYS }; /* as many as of reading */
     const gdn_bench_level *level = &group->bench->levels[group->bench->n_levels - 1];
+    const int              first = group->n_cases;
     if (!level->limits || !level->limits->scale) return -1;
-    int first = group->n_cases;
-    for (int way = 0; way < GDN_SCALE_WAYS; way++) {
-        scale_call *call = gdn_bench_alloc(group, sizeof *call);
-        *call = (scale_call){level->limits->scale[way], x, bytes / sizeof *x / GDN_SCALE_BLOCK * GDN_SCALE_BLOCK};
-        gdn_bench_case *c = gdn_bench_add(group, run_scale, call);
-        c->op = "scale";
+    for (int way = 0; way < WAYS; way++) {
+        sweep_call *call = gdn_bench_alloc(group, sizeof *call);
+        *call = (sweep_call){level->limits, way, x, bytes / sizeof *x / GDN_SCALE_BLOCK * GDN_SCALE_BLOCK};
+        gdn_bench_case *c = gdn_bench_add(group, run, call);
+        c->op = op;
         c->level = level->name;
-        c->bytes = 2.0 * (double)(call->n * sizeof *x);
+        c->bytes = (double)(call->n * sizeof *x);
         c->hidden = 1;
     }
     return first;
 }
 
-/* Let the first of the cases that scale the same memory hold the fastest's times. */
-static void choose_fastest_scale(gdn_bench_group *group)
+int gdn_bench_add_scale(gdn_bench_group *group, float *x, size_t bytes)
+{
+    const int first = add_sweeps(group, run_scale, "scale", x, bytes);
+    for (int i = first; i >= 0 && i < group->n_cases; i++) group->cases[i].bytes *= 2; /* to and fro */
+    return first;
+}
+
+int gdn_bench_add_read(gdn_bench_group *group, const void *x, size_t bytes)
+{
+    return add_sweeps(group, run_read, "read", (float *)(uintptr_t)x, bytes);
+}
+
+/* Let the first of the cases that sweep through the same memory hold the fastest's times. */
+static void choose_fastest_sweeps(gdn_bench_group *group)
 {
     for (int i = 0, first = -1; i < group->n_cases; i++) {
         gdn_bench_case *c = &group->cases[i];
-        if (c->run != run_scale) {
+        if (c->run != run_scale && c->run != run_read) {
             first = -1;
-        } else if (first < 0) {
+        } else if (first < 0 || group->cases[first].run != c->run) {
             first = i;
         } else if (c->median < group->cases[first].median) {
             group->cases[first].median = c->median;
@@ -128,7 +159,7 @@ static void choose_fastest_scale(gdn_bench_group *group)
 void gdn_bench_finish(gdn_bench_group *group)
 {
     gdn_bench_measure(group->cases, group->n_cases, group->bench->options.seconds);
-    choose_fastest_scale(group);
+    choose_fastest_sweeps(group);
     for (int i = 0; i < group->n_cases; i++) {
         if (!group->cases[i].hidden) gdn_bench_print_case(group, &group->cases[i]);
     }

@@ -1,17 +1,23 @@
-/* The bounds themselves: FMA throughput of each level, and the in-place scale at three sizes. */
+/* The bounds themselves: FMA and tile throughput of each level, and the in-place scale at three sizes. */
 #include "cli/bench.h"
 
 enum { STATE_BYTES = 128 * 128 * 4 };
 
-static void fma_limits(gdn_bench *bench)
+static void show(gdn_bench_group *group, int number)
+{
+    if (number < 0) return;
+    /* A token of a head takes four operations for each element of its state. */
+    group->cases[number].hidden = 0;
+    group->cases[number].token_heads = group->cases[number].lane_ops / (4.0 * 128 * 128);
+}
+
+static void register_limits(gdn_bench *bench)
 {
     gdn_bench_group group = {.bench = bench};
     for (int i = 0; i < bench->n_levels; i++) {
-        int number = gdn_bench_add_fma(&group, &bench->levels[i]);
-        if (number < 0) continue;
-        /* A token of a head takes four operations for each element of its state. */
-        group.cases[number].hidden = 0;
-        group.cases[number].token_heads = group.cases[number].lane_ops / (4.0 * 128 * 128);
+        const gdn_limits *limits = bench->levels[i].limits;
+        show(&group, gdn_bench_add_fma(&group, &bench->levels[i]));
+        if (limits && limits->matrix != limits->fma) show(&group, gdn_bench_add_matrix(&group, &bench->levels[i]));
     }
     if (group.n_cases) gdn_bench_finish(&group);
 }
@@ -32,7 +38,7 @@ static void scale_limit(gdn_bench *bench, const char *variant, size_t bytes)
 
 void gdn_bench_limits(gdn_bench *bench)
 {
-    fma_limits(bench);
+    register_limits(bench);
     scale_limit(bench, "L2", 8 * STATE_BYTES);
     scale_limit(bench, "states", 144 * STATE_BYTES);
     scale_limit(bench, "memory", 2048 * (size_t)STATE_BYTES);

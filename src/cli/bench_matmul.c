@@ -42,33 +42,13 @@ static void run_matmul(void *arg)
     }
 }
 
-typedef struct reading {
-    const uint16_t *w;
-    size_t          n;
-} reading;
-
-typedef uint64_t lane8 __attribute__((vector_size(64)));
-
-static void run_read(void *arg)
-{
-    const reading *r = arg;
-    const lane8   *p = (const lane8 *)(const void *)r->w;
-    lane8          a = {0}, b = a;
-    for (size_t i = 0; i < r->n * sizeof *r->w / sizeof a; i += 2) a ^= p[i], b ^= p[i + 1];
-    a ^= b;
-    __asm__ volatile("" : : "m"(a));
-}
-
 static int add_read(gdn_bench_group *group, const gdn_matmul_job *j, const char *shape)
 {
-    reading *r = gdn_bench_alloc(group, sizeof *r);
-    *r = (reading){j->w, (size_t)MATRICES * j->n_outputs * j->n_inputs};
-    gdn_bench_case *c = gdn_bench_add(group, run_read, r);
-    c->op = "read";
-    c->variant = shape;
-    c->level = "plain C";
-    c->bytes = (double)r->n * sizeof *r->w;
-    return (int)(c - group->cases);
+    const int read = gdn_bench_add_read(group, j->w, sizeof *j->w * MATRICES * (size_t)j->n_outputs * j->n_inputs);
+    if (read < 0) return -1;
+    group->cases[read].variant = shape;
+    group->cases[read].hidden = 0;
+    return read;
 }
 
 static gdn_bench_case *add_matmul(gdn_bench_group *group, pools *opened, const gdn_matmul_job *j,
@@ -126,7 +106,7 @@ static void matmul_group(gdn_bench *bench, int n_rows, int n_inputs, int n_outpu
     int             highest = -1, fma = -1;
     for (int i = 0; i < bench->n_levels; i++) {
         const gdn_bench_level *level = &bench->levels[i];
-        fma = gdn_bench_add_fma(&group, level);
+        fma = gdn_bench_add_matrix(&group, level);
         if (fma < 0 && n_rows > 4) continue; /* the definition would take seconds */
         gdn_bench_case *c = add_matmul(&group, &opened, &j, level, bench->options.threads, shape);
         c->fma = fma;
@@ -144,9 +124,9 @@ static void matmul_group(gdn_bench *bench, int n_rows, int n_inputs, int n_outpu
 
 void gdn_bench_matmul(gdn_bench *bench)
 {
-    static const int rows[] = {1, 4, 64, 512};
+    static const int rows[] = {1, 4, 16, 64, 512};
     const int        asked = bench->options.tokens;
-    for (int i = 0; i < (asked ? 1 : 4); i++) {
+    for (int i = 0; i < (asked ? 1 : 5); i++) {
         matmul_group(bench, asked ? asked : rows[i], 1024, 3584, "1024>3584");
         matmul_group(bench, asked ? asked : rows[i], 3584, 1024, "3584>1024");
     }

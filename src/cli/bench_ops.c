@@ -25,7 +25,7 @@ static int help(void)
            "  --op NAME      one of");
     for (int i = 0; i < N_OPERATIONS; i++) printf(" %s", operations[i].name);
     printf("\n"
-           "  --level NAME   one of ref avx2 avx512 amx neon, as far as this machine has it\n"
+           "  --cpu LEVEL    one of ref avx2 avx512 amx neon, as far as this machine has it\n"
            "  --threads N    threads of every line, 1..256 (1)\n"
            "  --heads N      value heads, 1..%d (16, 32 and 48 for delta; 48 for layer and round; 32 else)\n"
            "  --tokens T     tokens of a call, 1..%d (1 and 512; for delta also 16)\n"
@@ -34,7 +34,7 @@ static int help(void)
            "bench/README.md says what the columns mean.\n\n"
            "examples\n"
            "  gdn bench --ops --op delta --heads 48 --tokens 512\n"
-           "  gdn bench --ops --level avx2 --csv > avx2.csv\n",
+           "  gdn bench --ops --cpu avx2 --csv > avx2.csv\n",
            MOST_HEADS, MOST_TOKENS);
     return GDN_EXIT_OK;
 }
@@ -69,7 +69,7 @@ static int open_levels(gdn_bench *bench)
         }
     }
     if (!bench->n_levels) {
-        return gdn_cli_fail(GDN_EXIT_USAGE, "bench", "--level '%s' is not a level of this machine; choose one of %s",
+        return gdn_cli_fail(GDN_EXIT_USAGE, "bench", "--cpu '%s' is not a level of this machine; choose one of %s",
                             options->level, list);
     }
     if (gdn_cpu_count() < 2 && options->threads < 2) return GDN_EXIT_OK;
@@ -89,7 +89,7 @@ static void close_levels(gdn_bench *bench)
     gdn_compute_close(bench->many);
 }
 
-int gdn_verb_bench(int argc, char **argv)
+int gdn_bench_ops(int argc, char **argv)
 {
     gdn_bench          bench = {.options = {.threads = 1, .seconds = 0.8}};
     gdn_bench_options *o = &bench.options;
@@ -97,7 +97,7 @@ int gdn_verb_bench(int argc, char **argv)
     const gdn_option   options[] = {
           {"--ops", GDN_OPTION_FLAG, &ops, 0, 0},
           {"--op", GDN_OPTION_TEXT, &o->op, 0, 0},
-          {"--level", GDN_OPTION_TEXT, &o->level, 0, 0},
+          {"--cpu", GDN_OPTION_TEXT, &o->level, 0, 0},
           {"--threads", GDN_OPTION_INT, &o->threads, 1, 256},
           {"--heads", GDN_OPTION_INT, &o->heads, 1, MOST_HEADS},
           {"--tokens", GDN_OPTION_INT, &o->tokens, 1, MOST_TOKENS},
@@ -108,7 +108,6 @@ int gdn_verb_bench(int argc, char **argv)
     int status = gdn_options_read("bench", argc, argv, options, sizeof options / sizeof *options);
     if (status) return status;
     if (want_help) return help();
-    if (!ops) return gdn_cli_fail(GDN_EXIT_USAGE, "bench", "say what to measure: --ops; see 'gdn bench --help'");
     if ((status = check_operation(o->op))) return status;
 
     status = open_levels(&bench);

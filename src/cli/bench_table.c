@@ -18,17 +18,20 @@ static const struct column {
 };
 enum { N_COLUMNS = sizeof columns / sizeof *columns };
 
-static void print_processor(void)
+gdn_processor gdn_bench_processor(void)
 {
-    char           line[256], *name = NULL;
+    char           line[256] = "", *name = NULL;
     struct utsname system;
+    gdn_processor  p;
     FILE          *f = fopen("/proc/cpuinfo", "r");
     while (f && !name && fgets(line, sizeof line, f)) {
         if (!strncmp(line, "model name", 10)) name = strchr(line, ':');
     }
     if (f) fclose(f);
     if (name) name[strcspn(name, "\n")] = 0;
-    printf("%s, %s", name ? name + 2 : "processor without a name", uname(&system) ? "-" : system.machine);
+    snprintf(p.text, sizeof p.text, "%s, %s", name ? name + 2 : "processor without a name",
+             uname(&system) ? "-" : system.machine);
+    return p;
 }
 
 void gdn_bench_print_head(const gdn_bench *bench)
@@ -39,9 +42,7 @@ void gdn_bench_print_head(const gdn_bench *bench)
         printf(",ratio,ratio_of\n");
         return;
     }
-    printf("gdn %s, ", GDN_VERSION);
-    print_processor();
-    printf("; levels");
+    printf("gdn %s, %s; levels", GDN_VERSION, gdn_bench_processor().text);
     for (int i = 0; i < bench->n_levels; i++) printf(" %s", bench->levels[i].name);
     printf("; medians of %g s a group\n\n", bench->options.seconds);
     printf("%-10s %-10s %-7s %3s", "operation", "variant", "level", "thr");

@@ -39,6 +39,9 @@ int gdn_cli_find_model(gdn_path *model, const char *verb, const char *name);
 /* Write "gdn VERB: sentence" to stderr ("gdn: sentence" when verb is NULL) and return `status`. */
 __attribute__((format(printf, 3, 4))) int gdn_cli_fail(int status, const char *verb, const char *format, ...);
 
+/* The commit that the program was built from, or "unknown". */
+const char *gdn_cli_commit(void);
+
 /* Flush stdout.  GDN_EXIT_OK, or GDN_EXIT_FAILED with a sentence (said once) if not everything could be written. */
 int gdn_cli_flush(void);
 

@@ -23,53 +23,11 @@ static int help(void)
     return GDN_EXIT_OK;
 }
 
-int gdn_info_count(const gdn_info *info, gdn_mixer mixer)
-{
-    int n = 0;
-    for (int l = 0; l < info->config.n_layers; l++) n += info->config.layers[l].mixer == mixer;
-    return n;
-}
-
 size_t gdn_info_tensors(const gdn_info *info, gdn_tensor_type type)
 {
     size_t n = 0;
     for (size_t i = 0; i < info->tensors.n; i++) n += info->tensors.all[i].type == type;
     return n;
-}
-
-/* ---- the memory plan ----------------------------------------------------------------------------------------------- */
-
-static uint64_t available_bytes(void)
-{
-    unsigned long long kib = 0;
-    char               line[256];
-    FILE              *f = fopen("/proc/meminfo", "r");
-    while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
-    }
-    if (f) fclose(f);
-    return 1024 * (uint64_t)kib;
-}
-
-/* The ranges of a config keep every product below 2^63. */
-static void make_plan(gdn_info *info)
-{
-    enum { BF16_BYTES = 2, F32_BYTES = 4 };
-    const gdn_model_config *c = &info->config;
-    gdn_plan               *p = &info->plan;
-
-    const uint64_t tail = BF16_BYTES * (uint64_t)(c->n_taps - 1) * (uint64_t)gdn_config_channels(c);
-    const uint64_t S = F32_BYTES * (uint64_t)c->n_value_heads * (uint64_t)c->value_dim * (uint64_t)c->key_dim;
-    const uint64_t kv = 2 * BF16_BYTES * (uint64_t)c->n_kv_heads * (uint64_t)c->head_dim;
-    p->weights = BF16_BYTES * info->parameters;
-    p->mtp_weights = BF16_BYTES * info->mtp_parameters;
-    p->state = (tail + S) * (uint64_t)gdn_info_count(info, GDN_MIXER_LINEAR);
-    p->kv_per_token = kv * (uint64_t)gdn_info_count(info, GDN_MIXER_FULL);
-    p->mtp_kv_per_token = info->checkpoint.has_mtp ? kv : 0;
-
-    const uint64_t fixed = p->weights + p->mtp_weights + p->state, token = p->kv_per_token + p->mtp_kv_per_token;
-    p->available = available_bytes();
-    p->tokens = p->available > fixed && token ? (p->available - fixed) / token : 0;
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------------------- */
@@ -93,7 +51,7 @@ static gdn_status info_open(gdn_info *info, gdn_error *err)
     if (status) return status;
     info->parameters = gdn_text_parameters(&info->config, info->checkpoint.tied);
     if (info->checkpoint.has_mtp) info->mtp_parameters = gdn_mtp_parameters(&info->config);
-    make_plan(info);
+    info->plan = gdn_plan_of(&info->config, info->checkpoint.tied, info->checkpoint.has_mtp);
     return GDN_OK;
 }
 

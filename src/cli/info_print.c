@@ -2,44 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct words {
-    char text[64];
-} words;
-
-/* "6,858,800" */
-static words number(uint64_t n)
-{
-    words  w;
-    char   digits[24];
-    size_t out = 0;
-    int    length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
-    for (int i = 0; i < length; i++) {
-        if (i && (length - i) % 3 == 0) w.text[out++] = ',';
-        w.text[out++] = digits[i];
-    }
-    w.text[out] = 0;
-    return w;
-}
-
-/* "13.1 MiB"; below a KiB bytes. */
-static words size(uint64_t n)
-{
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    words                    w;
-    double                   value = (double)n;
-    int                      unit = 0;
-    for (; value >= 1024; unit++) value /= 1024;
-    snprintf(w.text, sizeof w.text, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
-    return w;
-}
-
 /* A letter for each layer. */
 static void print_layers(const gdn_info *info)
 {
     enum { MOST = 64 };
     const gdn_model_config *c = &info->config;
     printf("layers         %d: %d linear attention (L), %d full attention (F), in the order ", c->n_layers,
-           gdn_info_count(info, GDN_MIXER_LINEAR), gdn_info_count(info, GDN_MIXER_FULL));
+           gdn_layers_with(&info->config, GDN_MIXER_LINEAR), gdn_layers_with(&info->config, GDN_MIXER_FULL));
     for (int l = 0; l < c->n_layers && l < MOST; l++) putchar(c->layers[l].mixer == GDN_MIXER_LINEAR ? 'L' : 'F');
     printf("%s\n", c->n_layers > MOST ? "..." : "");
 }
@@ -66,7 +35,7 @@ static void print_tensors(const gdn_info *info)
     const char           *comma = " ";
     for (size_t i = 0; i < t->n; i++) n_bytes += t->all[i].n_bytes;
     printf("tensors        %zu in %zu %s (%s), %s:", t->n, t->n_files, t->n_files == 1 ? "file" : "shards", t->source,
-           size(n_bytes).text);
+           gdn_size_words(n_bytes).text);
     for (int type = 0; type < GDN_TENSOR_TYPES; type++) {
         const size_t n = gdn_info_tensors(info, (gdn_tensor_type)type);
         if (!n) continue;
@@ -98,20 +67,22 @@ static void print_tokenizer(const gdn_info *info)
 static void print_plan(const gdn_plan *p)
 {
     printf("\nmemory\n");
-    printf("  weights      %s", size(p->weights).text);
-    if (p->mtp_weights) printf(" and %s for MTP", size(p->mtp_weights).text);
+    printf("  weights      %s", gdn_size_words(p->weights).text);
+    if (p->mtp_weights) printf(" and %s for MTP", gdn_size_words(p->mtp_weights).text);
     printf(", in bf16\n");
-    printf("  state        %s a sequence\n", size(p->state).text);
-    printf("  KV           %s a token", size(p->kv_per_token).text);
-    if (p->mtp_kv_per_token) printf(" and %s for MTP", size(p->mtp_kv_per_token).text);
+    printf("  state        %s a sequence\n", gdn_size_words(p->state).text);
+    printf("  KV           %s a token", gdn_size_words(p->kv_per_token).text);
+    if (p->mtp_kv_per_token) printf(" and %s for MTP", gdn_size_words(p->mtp_kv_per_token).text);
     printf("\n");
     if (!p->available) printf("  fits         unknown: the system does not say how much memory is available\n");
     else if (p->available <= p->weights + p->mtp_weights + p->state)
-        printf("  fits         no: %s available, %s needed before the first token\n", size(p->available).text,
-               size(p->weights + p->mtp_weights + p->state).text);
+        printf("  fits         no: %s available, %s needed before the first token\n", gdn_size_words(p->available).text,
+               gdn_size_words(p->weights + p->mtp_weights + p->state).text);
     else if (!(p->kv_per_token + p->mtp_kv_per_token))
-        printf("  fits         any number of tokens in %s available\n", size(p->available).text);
-    else printf("  fits         %s tokens in %s available\n", number(p->tokens).text, size(p->available).text);
+        printf("  fits         any number of tokens in %s available\n", gdn_size_words(p->available).text);
+    else
+        printf("  fits         %s tokens in %s available\n", gdn_number_words(p->tokens).text,
+               gdn_size_words(p->available).text);
 }
 
 void gdn_info_print(const gdn_info *info)
@@ -122,8 +93,8 @@ void gdn_info_print(const gdn_info *info)
            info->checkpoint.tied ? "the embedding as" : "its own");
     print_layers(info);
     print_shapes(c);
-    printf("parameters     %s", number(info->parameters).text);
-    if (info->checkpoint.has_mtp) printf(" and %s in an MTP layer", number(info->mtp_parameters).text);
+    printf("parameters     %s", gdn_number_words(info->parameters).text);
+    if (info->checkpoint.has_mtp) printf(" and %s in an MTP layer", gdn_number_words(info->mtp_parameters).text);
     printf("\n");
     print_tensors(info);
     print_tokenizer(info);

@@ -1,5 +1,6 @@
 #define WIDTH 8
 #define LEVEL gdn_scale_avx2
+#define READ gdn_read_avx2
 #include "cli/limit_text.h"
 
 /* Twelve chains: more than latency times ports on every x86 so far, and they fit the sixteen registers of AVX2. */

@@ -1,5 +1,6 @@
 #define WIDTH 4
 #define LEVEL gdn_scale_neon
+#define READ gdn_read_neon
 #include "cli/limit_text.h"
 
 #define FMA_12(a, b, c)                                                                                                \

@@ -10,6 +10,8 @@
 #define GDN_COMMIT "unknown"
 #endif
 
+const char *gdn_cli_commit(void) { return GDN_COMMIT; }
+
 static const struct verb {
     const char  *name, *summary;
     gdn_verb_fn *run;
@@ -17,7 +19,7 @@ static const struct verb {
     {"run", "answer a prompt", gdn_verb_run},
     {"info", "what a model is, and what it needs of this machine", gdn_verb_info},
     {"tokenize", "text to token ids, and back", gdn_verb_tokenize},
-    {"bench", "measure the operations on this machine", gdn_verb_bench},
+    {"bench", "measure a model, or the operations, on this machine", gdn_verb_bench},
 };
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
@@ -31,8 +33,9 @@ static int help(void)
            "  gdn info                                   the demo model: shapes, parameters, memory\n"
            "  gdn info Qwen/Qwen3.5-0.8B                 a model that the Hugging Face tools downloaded\n"
            "  gdn tokenize -p 'Hello, world!'            3360 11 3647 0\n"
+           "  gdn bench --shape 0.8B                     tokens a second of this size, without a checkpoint\n"
            "  gdn bench --ops                            every operation at every CPU level, about half a minute\n"
-           "  gdn bench --ops --op delta --level avx512  the gated delta rule, AVX-512 only\n"
+           "  gdn bench --ops --op delta --cpu avx512    the gated delta rule, AVX-512 only\n"
            "  gdn bench --ops --csv > ops.csv            the same table for a spreadsheet\n\n"
            "Results go to standard output, messages to standard error.\n"
            "exit status: 0 done, 1 failed, 2 the command line is wrong\n");

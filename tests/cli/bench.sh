@@ -1,5 +1,5 @@
 #!/bin/sh
-# The command line of `gdn`: exit statuses, what is said where, and a short benchmark.
+# The command line of `gdn`: exit statuses, what is said where, and short benchmarks of the operations and of the demo model.
 #     sh tests/cli/bench.sh [path of gdn]
 # The words of $short and $arguments are meant to be split:
 # shellcheck disable=SC2086
@@ -9,17 +9,18 @@
 prints '^usage: gdn VERB' --help
 prints '^usage: gdn VERB' -h
 prints '^  gdn bench --ops ' --help
-prints '^gdn [0-9]+\.[0-9]+\.[0-9]+ \(commit [^ ]+\), CPU level (ref|avx2|avx512|neon), [a-z0-9_]+$' --version
-prints '^usage: gdn bench --ops' bench --help
+prints '^gdn [0-9]+\.[0-9]+\.[0-9]+ \(commit [^ ]+\), CPU level (ref|avx2|avx512|amx|neon), [a-z0-9_]+$' --version
+prints '^usage: gdn bench \[MODEL \| --shape NAME\]' bench --help
+prints '^usage: gdn bench --ops' bench --ops --help
 fits_screen --help
 fits_screen bench --help
+fits_screen bench --ops --help
 
 refuses "gdn: no verb given; see 'gdn --help'"
 refuses "gdn: unknown verb 'fly'; see 'gdn --help'" fly
 refuses "gdn: unknown verb ''; see 'gdn --help'" ''
 refuses "gdn: unknown option '--frob'; see 'gdn --help'" --frob
 refuses "gdn: unexpected argument 'now' after --version" --version now
-refuses "gdn bench: say what to measure: --ops; see 'gdn bench --help'" bench
 refuses "gdn bench: unknown option '--frob'; see 'gdn bench --help'" bench --ops --frob
 refuses "gdn bench: unknown option '--op-name=gates'; see 'gdn bench --help'" bench --ops --op-name=gates
 refuses "gdn bench: unexpected argument 'gates'; see 'gdn bench --help'" bench --ops gates
@@ -35,7 +36,7 @@ for value in 0 -1 abc 1e3 61 nan inf .; do
 done
 refuses "gdn bench: --heads takes a whole number from 1 to 256, not '257'; see 'gdn bench --help'" bench --ops --heads 257
 refuses "gdn bench: --tokens takes a whole number from 1 to 8192, not '0'; see 'gdn bench --help'" bench --ops --tokens=0
-for option in op level threads heads tokens seconds; do
+for option in op cpu threads heads tokens seconds; do
     refuses "gdn bench: --$option needs a value after it; see 'gdn bench --help'" bench --ops --$option
     refuses "gdn bench: --$option needs a value after it; see 'gdn bench --help'" bench --$option --ops
 done
@@ -43,13 +44,13 @@ refuses "gdn bench: --op 'foo' is not an operation; choose one of conv_silu, qk_
     bench --ops --op foo
 
 # Which levels there are depends on the machine: those that are not in the list are refused by name.
-run bench --ops --level avx1024
-levels=$(sed -n "s/^gdn bench: --level 'avx1024' is not a level of this machine; choose one of \(ref[a-z0-9, ]*\)\$/\1/p" "$dir/err")
-if [ $status -eq 2 ] && [ ! -s "$dir/out" ] && [ -n "$levels" ]; then ok; else fail "gdn bench --ops --level avx1024"; fi
+run bench --ops --cpu avx1024
+levels=$(sed -n "s/^gdn bench: --cpu 'avx1024' is not a level of this machine; choose one of \(ref[a-z0-9, ]*\)\$/\1/p" "$dir/err")
+if [ $status -eq 2 ] && [ ! -s "$dir/out" ] && [ -n "$levels" ]; then ok; else fail "gdn bench --ops --cpu avx1024"; fi
 for level in avx2 avx512 neon; do
     case ", $levels," in
     *", $level,"*) ;;
-    *) refuses "gdn bench: --level '$level' is not a level of this machine; choose one of $levels" bench --ops --level $level ;;
+    *) refuses "gdn bench: --cpu '$level' is not a level of this machine; choose one of $levels" bench --ops --cpu $level ;;
     esac
 done
 
@@ -57,12 +58,80 @@ done
 short="bench --ops --op gates --seconds 0.02"
 for level in $(echo "$levels" | tr -d ,); do
     prints "^gates +step +$level +1 +1 +32 +[0-9.]+ +[0-9.]+ " $short
-    prints "^gates,sequence,$level,1,7,5,[0-9.]+,[0-9.]+,,[0-9.]+,,[0-9.]*,,\$" $short --tokens 7 --heads 5 --csv --level "$level"
+    prints "^gates,sequence,$level,1,7,5,[0-9.]+,[0-9.]+,,[0-9.]+,,[0-9.]*,,\$" $short --tokens 7 --heads 5 --csv --cpu "$level"
     if [ "$(awk -F, '{ print NF }' "$dir/out" | sort -u)" = 14 ]; then ok; else fail "every CSV line has 14 fields"; fi
 done
 prints '^delta +hot +ref +1 +1 +3 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ ' \
-    bench --ops --op delta --heads 3 --tokens 1 --level ref --seconds 0.02
+    bench --ops --op delta --heads 3 --tokens 1 --cpu ref --seconds 0.02
 prints '^rollback +keep 15 +[a-z0-9]+ +1 +16 +3 .* of verify$' bench --ops --op round --heads 1 --seconds 0.02
 
-for arguments in --help --version "$short --level ref"; do unwritable $arguments; done
+# Whole models: what is wrong in the command line.
+list() { printf '%s' "gdn bench: $1 takes 1 to 16 whole numbers from $2 with commas between, not '$3'; see 'gdn bench --help'"; }
+for value in '' ',' '5,' ',5' 5,,6 -1 x 1.5 ' 5' 1000000 99999999999999999999 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17; do
+    refuses "$(list --pp '0 to 999999' "$value")" bench --pp "$value"
+done
+for value in 0 257 1,0 a; do refuses "$(list --threads '1 to 256' "$value")" bench --threads "$value"; done
+refuses "gdn bench: --tg takes a whole number from 0 to 999999, not '-1'; see 'gdn bench --help'" bench --tg -1
+refuses "gdn bench: --piece takes a whole number from 1 to 8192, not '0'; see 'gdn bench --help'" bench --piece 0
+refuses "gdn bench: --repeat takes a whole number from 1 to 100, not '101'; see 'gdn bench --help'" bench --repeat 101
+refuses "gdn bench: --pp 0 and --tg 0 leave nothing to measure" bench --pp 0 --tg 0
+refuses "gdn bench: --csv and --json contradict each other; use one of them" bench --csv --json
+refuses "gdn bench: --shape 2B and the model 'demo' contradict each other; use one of them" bench demo --shape 2B
+refuses "gdn bench: --shape '7B' is not a published shape; choose one of 0.8B, 2B, 4B, 9B, 27B, 35B-A3B" bench --shape 7B
+refuses "gdn bench: 4097 tokens in one sequence; this model was made for 4096" bench --pp 4097 --tg 0
+refuses "gdn bench: 4097 tokens in one sequence; this model was made for 4096" bench --depth 4090 --tg 7
+refuses "gdn bench: compute: this build has no level \"foo\"; leave the level out to get the best one" bench --cpu foo
+refuses "gdn bench: unknown option '--op'; see 'gdn bench --help'" bench --op gates
+HF_HOME=$dir/nothing cannot "gdn bench: there is no folder 'nothing', and no Hugging Face cache to look in; give the folder of a model" \
+    bench nothing
+# The demo model: each thread count has its lines, in this order; numbers stand where there are any, and only there.
+few="bench --pp 3,70 --tg 4 --depth 5 --piece 32 --threads 1,2 --repeat 1"
+run $few --csv --cpu ref
+sed 's/[0-9]*\.[0-9]*/#/g' "$dir/out" >"$dir/lines"
+{
+    echo "test,level,threads,tokens,depth,tokens_per_s,tokens_per_s_least,tokens_per_s_most,ms_median,gflops,matrix_share,gbytes_per_s,read_share"
+    for threads in 1 2; do
+        echo "pp,ref,$threads,3,0,#,#,#,#,#,,,"
+        echo "pp,ref,$threads,70,0,#,#,#,#,#,,,"
+        echo "tg,ref,$threads,4,5,#,#,#,#,,,#,#"
+        echo "read,ref,$threads,,,,,,#,,,#,"
+    done
+} >"$dir/want"
+case "$levels" in
+ref) # a machine without vectors has no reader
+    grep -v '^read' "$dir/want" | sed 's/^\(tg.*\),#$/\1,/' >"$dir/none"
+    mv "$dir/none" "$dir/want"
+    ;;
+esac
+if [ $status -eq 0 ] && [ ! -s "$dir/err" ] && cmp -s "$dir/lines" "$dir/want"; then ok; else fail "gdn $few --csv --cpu ref"; fi
+best=${levels##*, }
+run $few --csv
+if [ "$best" = ref ] || [ "$(grep -c "^matrix,$best,[12],,,,,,[0-9.]*,[0-9.]*,,,\$" "$dir/out")" = 2 ]; then
+    ok
+else
+    fail "gdn $few --csv: one line of matrix for each thread count"
+fi
+
+number='[0-9.]+'
+prints "^gdn [0-9.]+ \(commit [^ ]+\), .*; level $best; huge pages [a-z]+; medians of 1\$" $few
+for line in '^model models/demo, 6,858,800 parameters; prompts in pieces of 32$' \
+    '^test +thr tokens +depth +tokens/s +least +most +ms +GFLOP/s +% matrix +GB/s +% read$' \
+    "^pp +2 +70 +0 +$number +$number +$number +$number +$number +($number|-) +- +-\$" \
+    "^tg +1 +4 +5 +$number +$number +$number +$number +- +- +$number +($number|-)\$" \
+    '^memory  plan 16\.9 MiB: weights 13\.1 MiB, states 3\.1 MiB, KV 158\.0 KiB, buffers [0-9.]+ KiB$' \
+    "^        resident [0-9.]+ MiB beside the program's [0-9.]+ MiB: [-+][0-9.]+ % of the plan; [0-9]+ % on huge pages\$"; do
+    if grep -Eq "$line" "$dir/out"; then ok; else fail "gdn $few: a line like $line"; fi
+done
+
+# JSON: what CSV has, and where the memory is.
+run $few --json --cpu ref
+if [ $status -eq 0 ] && [ ! -s "$dir/err" ] && [ "$(grep -c '"test": "pp"' "$dir/out")" = 4 ] &&
+    [ "$(grep -c '"tokens_per_s": null' "$dir/out")" = "$(grep -c '"test": "[rm]' "$dir/out")" ] &&
+    grep -q '"weight_bytes": 13717600,' "$dir/out" && grep -q '"random_weights": false,' "$dir/out"; then
+    ok
+else
+    fail "gdn $few --json"
+fi
+
+for arguments in --help --version "$short --cpu ref" "$few"; do unwritable $arguments; done
 finish
