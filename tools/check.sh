@@ -115,6 +115,11 @@ esac
 ! clang-tidy-14 --quiet "$1" -- -std=c11 -D_GNU_SOURCE -Isrc -Iinclude $isa 2>/dev/null | grep -E "(error|warning): "'
 run_tidy() { find src examples -name '*.c' ! -name '*neon.c' | sort | xargs -P 2 -n 1 sh -c "$tidy_one" tidy; }
 
+python_syntax() { # compiles nothing to disk
+    repo_files | grep '\.py$' | xargs python3 -c 'import sys
+for name in sys.argv[1:]: compile(open(name, encoding="utf-8").read(), name, "exec")'
+}
+
 run_shellcheck() { { find tools tests -name '*.sh'; echo .ci/run; } | xargs shellcheck; }
 
 check_with clang-format-14 format format
@@ -131,5 +136,6 @@ check "no variables" globals
 check_with cppcheck cppcheck run_cppcheck
 check_with clang-tidy-14 clang-tidy run_tidy
 check_with shellcheck shellcheck run_shellcheck
+check_with python3 "Python syntax" python_syntax
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
