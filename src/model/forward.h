@@ -48,6 +48,6 @@ typedef struct gdn_pass {
 } gdn_pass;
 
 /* x += what the experts of each row make of it; w->u is its norm. */
-void gdn_moe(const gdn_pass *pass, const gdn_moe_weights *moe);
+void gdn_moe(const gdn_pass *f, const gdn_moe_weights *moe);
 
 #endif

@@ -127,9 +127,9 @@ static float *gated_norm(gdn_loader *ld, const gdn_tensor *t, float *eps)
 void gdn_load_delta(gdn_loader *ld, gdn_delta_layer_weights *w, const gdn_linear_tensors *t)
 {
     sources s = {.block = NULL};
-    if (!ld->status)
-        ld->status = sources_open(&s, &ld->model->config, &ld->model->delta, t->in_proj_qkvz != NULL, ld->err);
     if (ld->status) return;
+    ld->status = sources_open(&s, &ld->model->config, &ld->model->delta, t->in_proj_qkvz != NULL, ld->err);
+    if (!s.block) return;
     projections(ld, w, t, &s);
     w->out = out_projection(ld, t->out_proj);
     w->delta = (gdn_delta_weights){.conv = convolution(ld, t->conv1d, s.channels),
