@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "support/computes.h"
+#include "law/computes.h"
 #include "support/fpmode.h"
 #include "support/lanes.h"
 #include "support/op.h"

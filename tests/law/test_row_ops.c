@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "oracle/oracle.h"
-#include "support/computes.h"
+#include "law/computes.h"
 #include "support/fpmode.h"
 #include "support/lanes.h"
 #include "support/op.h"
