@@ -14,7 +14,7 @@
 
 #include "law/model.h"
 #include "model/forward.h"
-#include "oracle/model.h"
+#include "golden/oracle_checkpoint.h"
 #include "support/lanes.h"
 #include <math.h>
 

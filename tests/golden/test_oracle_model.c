@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "format/safetensors.h"
-#include "oracle/model.h"
+#include "golden/oracle_checkpoint.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,8 +101,8 @@ typedef struct text {
 /* The prompt and n_more of the greedy tokens; the states are recorded after the first n_before of these. */
 static text open_text(const oracle_model *model, const char *name, const char *path, int n_more, int n_before)
 {
-    const gdn_model_config *c = oracle_model_config(model);
-    text                    t = {.name = name, .model = model, .file = open_recording(path)};
+    const oracle_config *c = &model->config;
+    text                 t = {.name = name, .model = model, .file = open_recording(path)};
     t.n = (int)length_of(&t.file, "ids");
     t.n_greedy = (int)length_of(&t.file, "greedy");
     t.ids = integers(&t.file, "ids", t.n);
@@ -126,7 +126,7 @@ static void close_text(text *t)
 
 static const double *row_of(const text *t, int position)
 {
-    return t->logits + (size_t)position * oracle_model_config(t->model)->vocab_size;
+    return t->logits + (size_t)position * t->model->config.vocab_size;
 }
 
 /* The largest logit of a row but one. */
@@ -141,7 +141,7 @@ static double largest(const double *row, int n, int but)
 /* Every choice is a largest logit, up to two errors; the greedy ones lead by the recorded margin. */
 static void check_choices(const text *t)
 {
-    const int    V = oracle_model_config(t->model)->vocab_size;
+    const int    V = t->model->config.vocab_size;
     const float *gap = floats(&t->file, "greedy_gap", t->n_greedy);
     difference   margins = {0};
     for (int i = 0; i < t->n_greedy; i++) {
@@ -161,9 +161,9 @@ static void check_choices(const text *t)
 
 static void check_hidden(const text *t)
 {
-    const gdn_model_config *c = oracle_model_config(t->model);
-    const int               h = c->hidden_size, L = c->n_layers;
-    const float            *norms = floats(&t->file, "hidden_norms", (size_t)(L + 1) * t->n),
+    const oracle_config *c = &t->model->config;
+    const int            h = c->hidden_size, L = c->n_layers;
+    const float         *norms = floats(&t->file, "hidden_norms", (size_t)(L + 1) * t->n),
                 *last = floats(&t->file, "hidden_last", (size_t)(L + 1) * h);
     difference off_norms = {0}, off_last = {0};
     for (int l = 0; l <= L; l++) {
@@ -182,12 +182,12 @@ static void check_hidden(const text *t)
 /* Recorded [Hv][dk][dv], and the last K inputs of the convolution, [C][K], of which a step needs K-1. */
 static void check_memory(const text *t, int layer)
 {
-    const gdn_model_config *c = oracle_model_config(t->model);
-    const int               Hv = c->n_value_heads, dk = c->key_dim, dv = c->value_dim, K = c->n_taps;
-    const int               C = 2 * c->n_key_heads * dk + Hv * dv;
-    const oracle_memory    *memory = &t->run.memory[layer];
-    char                    name[32];
-    difference              state = {0}, tail = {0};
+    const oracle_layer  *c = &t->model->blocks[layer].linear;
+    const int            Hv = c->n_value_heads, dk = c->key_dim, dv = c->value_dim, K = c->n_taps;
+    const int            C = 2 * c->n_key_heads * dk + Hv * dv;
+    const oracle_memory *memory = &t->run.memory[layer];
+    char                 name[32];
+    difference           state = {0}, tail = {0};
     assert_non_null(memory->state);
     snprintf(name, sizeof name, "recurrent_%d", layer);
     const float *want = floats(&t->file, name, (size_t)Hv * dk * dv);
@@ -210,7 +210,7 @@ enum { POSITIONS = 5 };
 
 static void check_demo_logits(const text *t)
 {
-    const int      V = oracle_model_config(t->model)->vocab_size;
+    const int      V = t->model->config.vocab_size;
     const int32_t *at = integers(&t->file, "positions", POSITIONS);
     const float   *want = floats(&t->file, "logits", (size_t)POSITIONS * V), *nll = floats(&t->file, "nll", t->n - 1);
     difference     logits = {0}, losses = {0};
@@ -229,9 +229,9 @@ static void check_demo_logits(const text *t)
 /* The draft at each position, from the model's output there and the token that follows. */
 static void check_mtp(const text *t)
 {
-    const gdn_model_config *c = oracle_model_config(t->model);
-    const int               h = c->hidden_size, V = c->vocab_size;
-    int32_t                *next = allocate(t->n, sizeof *next);
+    const oracle_config *c = &t->model->config;
+    const int            h = c->hidden_size, V = c->vocab_size;
+    int32_t             *next = allocate(t->n, sizeof *next);
     double *y = allocate((size_t)t->n * h, sizeof *y), *logits = allocate((size_t)t->n * V, sizeof *logits);
     for (int i = 0; i < t->n; i++) next[i] = i + 1 < t->n ? t->ids[i + 1] : t->greedy[0];
     oracle_model_mtp(t->model, t->n, oracle_run_hidden(&t->run, t->model, c->n_layers - 1, 0), next, y);
@@ -285,7 +285,7 @@ static void check_tiny(const char *folder, const char *goldens)
     snprintf(path, sizeof path, "tests/checkpoints/%s", folder);
     model = oracle_model_open(path);
     snprintf(path, sizeof path, "tests/checkpoints/%s/goldens.safetensors", goldens);
-    const size_t V = oracle_model_config(model)->vocab_size;
+    const size_t V = model->config.vocab_size;
     text         t = open_text(model, folder, path, 32, 32);
     difference   logits = {0}, steps = {0};
     compare_all(&logits, t.logits, floats(&t.file, "logits", t.n * V), t.n * V);

@@ -1,9 +1,14 @@
 #include "oracle/model.h"
-#include "oracle/weights.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void *oracle_allocate(size_t n, size_t bytes)
+{
+    void *p = calloc(n ? n : 1, bytes);
+    if (!p) abort();
+    return p;
+}
 
 /* To 8 significant bits, nearest even; a normal number of bf16 is meant. */
 static double to_bf16(double x)
@@ -131,7 +136,7 @@ static double *linear_layer(const oracle_block *b, int n, const double *u, int n
 /* ---- full attention ------------------------------------------------------------------------------------------------- */
 
 /* The first rope_dims of a head at `position`, i paired with i + half. */
-static void rotate(const gdn_model_config *c, int position, double *head)
+static void rotate(const oracle_config *c, int position, double *head)
 {
     double    cosines[128], sines[128]; /* of the largest head, 256 */
     const int half = c->rope_dims / 2;
@@ -144,7 +149,7 @@ static void rotate(const gdn_model_config *c, int position, double *head)
 }
 
 /* Rows [T][heads][stride] of which the first D of a head are taken, as [heads][T][D]; with w, normalised and rotated. */
-static double *heads_of(const gdn_model_config *c, int n, int n_heads, int stride, const double *rows, const double *w)
+static double *heads_of(const oracle_config *c, int n, int n_heads, int stride, const double *rows, const double *w)
 {
     const int D = c->head_dim;
     double   *y = oracle_allocate((size_t)n * n_heads * D, sizeof *y), *to = y;
@@ -158,7 +163,7 @@ static double *heads_of(const gdn_model_config *c, int n, int n_heads, int strid
     return y;
 }
 
-static double *attention_layer(const gdn_model_config *c, const oracle_block *b, int n, const double *u)
+static double *attention_layer(const oracle_config *c, const oracle_block *b, int n, const double *u)
 {
     const int D = c->head_dim, H = c->n_heads, group = H / c->n_kv_heads;
     double   *both = product_of(&b->q, n, u), *k_rows = product_of(&b->k, n, u), *v_rows = product_of(&b->v, n, u);
@@ -226,7 +231,7 @@ static void add_scaled(double *to, double scale, const double *x, int n)
 }
 
 /* chosen [n][used], or NULL */
-static double *experts(const gdn_model_config *c, const oracle_ffn *f, int n, const double *u, int *chosen)
+static double *experts(const oracle_config *c, const oracle_ffn *f, int n, const double *u, int *chosen)
 {
     const int h = c->hidden_size, E = c->n_experts;
     double   *weights = product_of(&f->router, n, u), *gates = product_of(&f->shared_gate, n, u);
@@ -234,7 +239,7 @@ static double *experts(const gdn_model_config *c, const oracle_ffn *f, int n, co
     for (int t = 0; t < n; t++) {
         const size_t row = (size_t)t * h;
         double      *w = weights + (size_t)t * E;
-        route(w, E, c->n_experts_used, c->norm_topk_prob);
+        route(w, E, c->n_experts_used, c->sum_to_1);
         for (int e = 0; e < E; e++) {
             if (w[e] == 0.0) continue;
             if (chosen) *chosen++ = e;
@@ -253,7 +258,7 @@ static double *experts(const gdn_model_config *c, const oracle_ffn *f, int n, co
 /* ---- the model -------------------------------------------------------------------------------------------------------- */
 
 /* x [n][h], in and out. */
-static void run_block(const gdn_model_config *c, const oracle_block *b, int n, double *x, int n_remembered,
+static void run_block(const oracle_config *c, const oracle_block *b, int n, double *x, int n_remembered,
                       oracle_memory *memory, int *chosen)
 {
     const size_t h = c->hidden_size;
@@ -271,11 +276,11 @@ static void run_block(const gdn_model_config *c, const oracle_block *b, int n, d
 
 oracle_run oracle_model_run(const oracle_model *m, int n, const int32_t *ids, int n_remembered)
 {
-    const gdn_model_config *c = &m->config;
-    const size_t            h = c->hidden_size, L = c->n_layers, rows = n * h;
-    oracle_run              run = {n, c->n_layers, oracle_allocate((L + 1) * rows, sizeof(double)),
-                                   oracle_allocate(L, sizeof(oracle_memory)),
-                                   oracle_allocate(L * n * c->n_experts_used, sizeof(int))};
+    const oracle_config *c = &m->config;
+    const size_t         h = c->hidden_size, L = c->n_layers, rows = n * h;
+    oracle_run           run = {n, c->n_layers, oracle_allocate((L + 1) * rows, sizeof(double)),
+                                oracle_allocate(L, sizeof(oracle_memory)),
+                                oracle_allocate(L * n * c->n_experts_used, sizeof(int))};
     for (int t = 0; t < n; t++) memcpy(run.hidden + t * h, m->embed.w + ids[t] * h, h * sizeof(double));
     for (size_t l = 0; l < L; l++) {
         double *x = run.hidden + (l + 1) * rows;
@@ -309,9 +314,9 @@ void oracle_model_logits(const oracle_model *m, int n, const double *x, double *
 
 void oracle_model_mtp(const oracle_model *m, int n, const double *x, const int32_t *next_ids, double *y)
 {
-    const gdn_model_config *c = &m->config;
-    const size_t            h = c->hidden_size;
-    double                 *both = oracle_allocate(2 * n * h, sizeof *both);
+    const oracle_config *c = &m->config;
+    const size_t         h = c->hidden_size;
+    double              *both = oracle_allocate(2 * n * h, sizeof *both);
     for (int t = 0; t < n; t++) {
         norm_rows(m->mtp_embedding_norm, 1, (int)h, c->rms_eps, m->embed.w + next_ids[t] * h, both + 2 * t * h);
         norm_rows(m->mtp_norm_of_hidden, 1, (int)h, c->rms_eps, x + t * h, both + (2 * t + 1) * h);

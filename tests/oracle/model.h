@@ -1,19 +1,60 @@
-/* model.h - a whole text model of the Qwen3.5 family in double and in plain loops: dense or with experts in either layout,
- * Qwen3-Next's fused projections, heads of any size, the MTP layer.  src/format reads the files; which tensor is what, and all
- * that is computed with it, is stated here anew.  It rounds nowhere unless it is asked to.
- *
- * Letters as in format/config.h; matrices [out][in].  What cannot be had (a file, memory) aborts with a message. */
+/* model.h - a whole text model of the Qwen3.5 family in double and in plain loops: dense or with experts, Qwen3-Next's fused
+ * projections, heads of any size, the MTP layer.  It shares no code with src/, and rounds nowhere unless it is asked to.  Weights
+ * are as a checkpoint holds them: nothing is permuted, no 1 is added to a norm (golden/oracle_checkpoint.h reads them). */
 #ifndef TESTS_ORACLE_MODEL_H
 #define TESTS_ORACLE_MODEL_H
-#include "format/config.h"
+#include "oracle/oracle.h"
+#include <stddef.h>
 #include <stdint.h>
 
-typedef struct oracle_model oracle_model;
+/* Letters as in gdn's config.h; matrices are [out][in]. */
+typedef struct oracle_config {
+    int    vocab_size, hidden_size, n_layers;
+    int    n_heads, n_kv_heads, head_dim, rope_dims; /* H, G, D of full attention; dims that rotate, up to 256 */
+    int    n_experts, n_experts_used, sum_to_1;      /* E, k; whether the weights of the chosen ones sum to 1 */
+    double rope_theta, rms_eps;
+} oracle_config;
 
-oracle_model *oracle_model_open(const char *folder);          /* free with oracle_model_close */
-oracle_model *oracle_model_open_rounding(const char *folder); /* rounds what a matrix multiplies to bf16, as gdn does */
-void          oracle_model_close(oracle_model *model);
-const gdn_model_config *oracle_model_config(const oracle_model *model);
+typedef struct oracle_matrix {
+    int           rows, cols;
+    const double *w;      /* [rows][cols] */
+    int           rounds; /* what it multiplies to bf16 first */
+} oracle_matrix;
+
+typedef struct oracle_swiglu {
+    oracle_matrix gate, up, down;
+} oracle_swiglu;
+
+typedef struct oracle_ffn {
+    oracle_swiglu  dense;
+    oracle_matrix  router, shared_gate; /* [E][h], [1][h]; router.w is NULL when dense */
+    oracle_swiglu  shared;
+    oracle_swiglu *experts; /* [E] */
+} oracle_ffn;
+
+typedef struct oracle_block {
+    const double *input_norm, *post_norm;          /* [h] */
+    oracle_matrix q, k, v, o;                      /* full attention; q.w is NULL in a linear layer */
+    const double *q_norm, *k_norm;                 /* [D] */
+    oracle_matrix in_qkv, in_z, in_b, in_a, delta; /* linear; delta is its output matrix */
+    oracle_matrix in_qkvz, in_ba;                  /* instead of those four, in Qwen3-Next */
+    oracle_layer  linear;
+    oracle_ffn    ffn;
+} oracle_block;
+
+typedef struct oracle_model {
+    oracle_config config;
+    int           rounds; /* every matrix */
+    oracle_matrix embed, lm_head;
+    const double *norm;
+    oracle_block *blocks;                                  /* [L] */
+    const double *mtp_embedding_norm, *mtp_norm_of_hidden; /* [h]; NULL without MTP */
+    const double *mtp_norm;
+    oracle_matrix mtp_fc; /* [h][2h] */
+    oracle_block  mtp;
+    void        **owned;
+    int           n_owned;
+} oracle_model;
 
 /* What a linear layer remembers. */
 typedef struct oracle_memory {
