@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""record_heldout.py TRAIN_FOLDER: what the code that trained models/demo (its model.py, in float32) makes of heldout.json, to
+stdout, for heldout_bits.json.  Measured as for the model card: a text's tokens in windows of 2048, none at the front, each
+window from no state, the token after the window being its last target; windows of 16 tokens or fewer are left out, and a
+window has the bytes of its targets.  Run in the repository's root; needs the packages torch and tokenizers."""
+import json
+import math
+import sys
+
+import tokenizers
+import torch
+
+sys.path.insert(0, sys.argv[1])
+import model as M  # noqa: E402
+
+WINDOW = 2048
+
+
+def load(path):
+    raw = open(path, "rb").read()
+    n = int.from_bytes(raw[:8], "little")
+    tensors = {}
+    for name, t in json.loads(raw[8 : 8 + n]).items():
+        if name != "__metadata__":
+            first, end = t["data_offsets"]
+            data = bytearray(raw[8 + n + first : 8 + n + end])
+            bf16 = t["dtype"] == "BF16"
+            values = torch.frombuffer(data, dtype=torch.int16).view(torch.bfloat16) if bf16 else torch.frombuffer(data, dtype=torch.float32)
+            tensors[name] = values.view(t["shape"])
+    return tensors
+
+
+def bits_of(model, ids):
+    padded = torch.zeros((len(ids) - 1 + 63) // 64 * 64, dtype=torch.long)  # later tokens change nothing
+    padded[: len(ids) - 1] = torch.tensor(ids[:-1])
+    cos, sin = model.rot(torch.arange(len(padded)))
+    logits = model.logits(model.trunk(padded[None], torch.float32, cos, sin)[0, : len(ids) - 1])
+    return torch.nn.functional.cross_entropy(logits.double(), torch.tensor(ids[1:]), reduction="sum").item() / math.log(2)
+
+
+@torch.no_grad()
+def main():
+    M.CORE_DTYPE = torch.float32
+    model = M.Model(M.Cfg())
+    M.load_hf(model, load("models/demo/model.safetensors"))
+    model.eval()
+    tokenizer = tokenizers.Tokenizer.from_file("models/demo/tokenizer.json")
+    sources = {}
+    for item in json.load(open("tests/golden/heldout.json")):
+        s = sources.setdefault(item["source"], dict(tokens=0, bytes=0, bits=0.0))
+        ids = tokenizer.encode(item["text"], add_special_tokens=False).ids
+        for first in range(0, len(ids), WINDOW):
+            window = ids[first : first + WINDOW + 1]
+            if len(window) > 16:
+                s["tokens"] += len(window) - 1
+                s["bytes"] += len(tokenizer.decode(window[1:], skip_special_tokens=False).encode())
+                s["bits"] += bits_of(model, window)
+    print("{\n" + ",\n".join(f' "{k}": {json.dumps(v)}' for k, v in sources.items()) + "\n}")
+
+
+main()
