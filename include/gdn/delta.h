@@ -246,10 +246,16 @@ gdn_status gdn_cache_advance_rows(gdn_cache *cache, const int *counts, gdn_error
  *            stay per lane.  BAD_STATE: a lane of src has no state.
  *   filter   keep the lanes rows[0..n), ascending, no repeats; the others give their slots back
  *   extract  a new cache (max_lanes 1, max_window of the source) whose one lane shares row `lane`'s state; whichever of the
- *            two runs next writes to a slot of its own.  BAD_STATE: the lane has no state. */
+ *            two runs next writes to a slot of its own.  BAD_STATE: the lane has no state.
+ *   share    lane dst_lane becomes another view of lane src_lane (same pool; the cache may be the same): its state, or lack of
+ *            one, and its offset, without padding.  Whichever runs next writes to a slot of its own.  BAD_STATE: src_lane is in
+ *            the middle of a step.
+ *   clear    the lane becomes as fresh: no state, offset 0, no padding */
 gdn_status gdn_cache_merge(gdn_cache *dst, gdn_cache *src, gdn_error *err);
 gdn_status gdn_cache_filter(gdn_cache *cache, const int *rows, int n, gdn_error *err);
 gdn_status gdn_cache_extract(gdn_cache *cache, int lane, gdn_cache **out, gdn_error *err);
+gdn_status gdn_cache_share(gdn_cache *dst, int dst_lane, const gdn_cache *src, int src_lane, gdn_error *err);
+gdn_status gdn_cache_clear(gdn_cache *cache, int lane, gdn_error *err);
 
 /* Always NOT_TRIMMABLE: the message names the round operations below. */
 gdn_status gdn_cache_trim(gdn_cache *cache, int64_t n, gdn_error *err);

@@ -73,3 +73,38 @@ gdn_status gdn_cache_extract(gdn_cache *cache, int lane, gdn_cache **out, gdn_er
     *out = alone;
     return GDN_OK;
 }
+
+gdn_status gdn_cache_share(gdn_cache *dst, int dst_lane, const gdn_cache *src, int src_lane, gdn_error *err)
+{
+    if (!dst || !src) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "share: dst and src must not be NULL; pass both");
+    if (dst->pool != src->pool)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0,
+                        "share: dst and src are caches of different pools; move the lane by a snapshot");
+    gdn_status status = gdn_cache_check_lane(dst, dst_lane, "share: dst", err);
+    if (!status) status = gdn_cache_check_lane(src, src_lane, "share: src", err);
+    if (!status) status = gdn_cache_check_unarmed(dst, "share: dst", err);
+    if (!status) status = gdn_cache_check_unarmed(src, "share: src", err);
+    if (!status) status = gdn_cache_check_stepped(src, src_lane, "share: src", err);
+    if (status) return status;
+    const gdn_lane *source = &src->lanes[src_lane];
+    const gdn_lane  shared = {.cur = source->cur, .prev = -1, .offset = source->offset};
+    if (shared.cur >= 0) {
+        status = gdn_cache_check_state(src, src_lane, "share: src", err);
+        if (status) return status;
+        gdn_pool_retain(dst->pool, shared.cur);
+    }
+    gdn_lane_release(dst->pool, &dst->lanes[dst_lane]);
+    dst->lanes[dst_lane] = shared;
+    return GDN_OK;
+}
+
+gdn_status gdn_cache_clear(gdn_cache *cache, int lane, gdn_error *err)
+{
+    if (!cache) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "clear: the cache is NULL; pass one");
+    gdn_status status = gdn_cache_check_lane(cache, lane, "clear", err);
+    if (!status) status = gdn_cache_check_unarmed(cache, "clear", err);
+    if (status) return status;
+    gdn_lane_release(cache->pool, &cache->lanes[lane]);
+    cache->lanes[lane] = (gdn_lane){.cur = -1, .prev = -1};
+    return GDN_OK;
+}

@@ -5,6 +5,7 @@
 typedef struct kv_lane {
     int       n_pages;
     long long length;
+    bool      parts; /* while room is made: it leaves its last page to the others that own it */
 } kv_lane;
 
 struct gdn_kv {
@@ -12,6 +13,7 @@ struct gdn_kv {
     int            max_pages, n_free; /* of a lane; in all */
     size_t         head_bytes, page_bytes;
     int           *free_pages; /* [n_pages]; the first n_free are free */
+    int           *refs;       /* [n_pages]: lanes that own the page */
     int           *pages;      /* [n_lanes][max_pages] */
     kv_lane       *lanes;
     unsigned char *memory;
@@ -34,11 +36,12 @@ gdn_status gdn_kv_open(gdn_kv **out, const gdn_kv_config *c, gdn_error *err)
     kv->head_bytes = head_bytes(c);
     kv->page_bytes = gdn_kv_page_bytes(c);
     kv->free_pages = malloc((size_t)c->n_pages * sizeof *kv->free_pages);
+    kv->refs = calloc((size_t)c->n_pages, sizeof *kv->refs);
     kv->pages = malloc((size_t)c->n_lanes * kv->max_pages * sizeof *kv->pages);
     kv->lanes = calloc((size_t)c->n_lanes, sizeof *kv->lanes);
     size_t n_bytes;
     if (gdn_size_mul(&n_bytes, kv->page_bytes, (size_t)c->n_pages)) kv->memory = gdn_alloc_aligned(n_bytes);
-    if (!kv->free_pages || !kv->pages || !kv->lanes || !kv->memory) {
+    if (!kv->free_pages || !kv->refs || !kv->pages || !kv->lanes || !kv->memory) {
         const size_t page_bytes = kv->page_bytes;
         gdn_kv_close(kv);
         return gdn_fail(err, GDN_NO_MEMORY, 0, "kv: no memory for %d pages of %zu bytes; use fewer", c->n_pages,
@@ -53,6 +56,7 @@ void gdn_kv_close(gdn_kv *kv)
 {
     if (!kv) return;
     free(kv->free_pages);
+    free(kv->refs);
     free(kv->pages);
     free(kv->lanes);
     free(kv->memory);
@@ -65,42 +69,109 @@ int gdn_kv_lanes(const gdn_kv *kv) { return kv->config.n_lanes; }
 
 gdn_type gdn_kv_type(const gdn_kv *kv) { return kv->config.type; }
 
+/* ---- pages --------------------------------------------------------------------------------------------------------- */
+
 static int pages_for(long long length) { return (int)((length + GDN_PAGE - 1) / GDN_PAGE); }
+
+/* Page number `i` of a lane. */
+static int *page_at(const gdn_kv *kv, int lane, long long i) { return &kv->pages[(size_t)lane * kv->max_pages + i]; }
+
+static int take(gdn_kv *kv)
+{
+    const int page = kv->free_pages[--kv->n_free];
+    kv->refs[page] = 1;
+    return page;
+}
+
+static void release(gdn_kv *kv, int page)
+{
+    if (--kv->refs[page] == 0) kv->free_pages[kv->n_free++] = page;
+}
+
+/* Whether positions from `length` on begin inside a page that other lanes own too. */
+static bool cuts_shared(const gdn_kv *kv, int lane, long long length)
+{
+    return length % GDN_PAGE && kv->refs[*page_at(kv, lane, length / GDN_PAGE)] > 1;
+}
+
+static gdn_status check_free(const gdn_kv *kv, long long n_needed, gdn_error *err)
+{
+    if (n_needed <= kv->n_free) return GDN_OK;
+    return gdn_fail(err, GDN_NO_SLOT, 0,
+                    "kv: %lld pages of %d tokens are needed and %d are free; use shorter texts or more memory",
+                    n_needed, GDN_PAGE, kv->n_free);
+}
+
+/* The lane's last page, which it parts with, is copied for it alone. */
+static void copy_last(gdn_kv *kv, int lane)
+{
+    int *const last = page_at(kv, lane, kv->lanes[lane].length / GDN_PAGE);
+    const int  page = take(kv);
+    memcpy(kv->memory + (size_t)page * kv->page_bytes, kv->memory + (size_t)*last * kv->page_bytes, kv->page_bytes);
+    *last = page;
+    kv->lanes[lane].parts = false;
+}
 
 gdn_status gdn_kv_reserve(gdn_kv *kv, const int *n_more, int n_lanes, gdn_error *err)
 {
     long long needed = 0;
+    for (int i = 0; i < n_lanes; i++)
+        if (kv->lanes[i].length + n_more[i] > kv->config.max_positions)
+            return gdn_fail(err, GDN_BAD_ARGUMENT, i, "kv: lane %d would have %lld tokens; at most %d fit", i,
+                            kv->lanes[i].length + n_more[i], kv->config.max_positions);
     for (int i = 0; i < n_lanes; i++) {
-        const long long length = kv->lanes[i].length + n_more[i];
-        if (length > kv->config.max_positions)
-            return gdn_fail(err, GDN_BAD_ARGUMENT, i, "kv: lane %d would have %lld tokens; at most %d fit", i, length,
-                            kv->config.max_positions);
-        if (pages_for(length) > kv->lanes[i].n_pages) needed += pages_for(length) - kv->lanes[i].n_pages;
+        kv_lane  *lane = &kv->lanes[i];
+        const int n = pages_for(lane->length + n_more[i]);
+        needed += n > lane->n_pages ? n - lane->n_pages : 0;
+        lane->parts = n_more[i] > 0 && cuts_shared(kv, i, lane->length);
+        if (!lane->parts) continue;
+        needed++;
+        kv->refs[*page_at(kv, i, lane->length / GDN_PAGE)]--; /* the last of its owners needs no copy */
     }
-    if (needed > kv->n_free)
-        return gdn_fail(err, GDN_NO_SLOT, 0,
-                        "kv: %lld pages of %d tokens are needed and %d are free; use shorter texts or more memory",
-                        needed, GDN_PAGE, kv->n_free);
+    const gdn_status status = check_free(kv, needed, err);
     for (int i = 0; i < n_lanes; i++) {
         kv_lane *lane = &kv->lanes[i];
-        while (lane->n_pages < pages_for(lane->length + n_more[i]))
-            kv->pages[(size_t)i * kv->max_pages + lane->n_pages++] = kv->free_pages[--kv->n_free];
+        if (status) {
+            if (lane->parts) kv->refs[*page_at(kv, i, lane->length / GDN_PAGE)]++;
+            lane->parts = false;
+            continue;
+        }
+        if (lane->parts) copy_last(kv, i);
+        while (lane->n_pages < pages_for(lane->length + n_more[i])) *page_at(kv, i, lane->n_pages++) = take(kv);
     }
-    return GDN_OK;
+    return status;
+}
+
+gdn_status gdn_kv_check_room(const gdn_kv *kv, int lane, long long keep, long long length, gdn_error *err)
+{
+    long long needed = pages_for(length) - pages_for(keep) + (length > keep && cuts_shared(kv, lane, keep));
+    for (int i = pages_for(keep); i < kv->lanes[lane].n_pages; i++) needed -= kv->refs[*page_at(kv, lane, i)] == 1;
+    return check_free(kv, needed, err);
 }
 
 void gdn_kv_set_length(gdn_kv *kv, int lane, long long length)
 {
     kv_lane *l = &kv->lanes[lane];
     l->length = length;
-    while (l->n_pages > pages_for(length))
-        kv->free_pages[kv->n_free++] = kv->pages[(size_t)lane * kv->max_pages + --l->n_pages];
+    while (l->n_pages > pages_for(length)) release(kv, *page_at(kv, lane, --l->n_pages));
 }
+
+void gdn_kv_share(gdn_kv *kv, int dst, int src, long long length)
+{
+    const int n_pages = pages_for(length);
+    for (int i = 0; i < n_pages; i++) kv->refs[*page_at(kv, src, i)]++;
+    gdn_kv_set_length(kv, dst, 0);
+    for (int i = 0; i < n_pages; i++) *page_at(kv, dst, i) = *page_at(kv, src, i);
+    kv->lanes[dst].n_pages = n_pages;
+    kv->lanes[dst].length = length;
+}
+
+/* ---- keys and values ------------------------------------------------------------------------------------------------ */
 
 /* Keys of a layer and head in page number `i` of a lane; its values stand n_heads heads further. */
 static unsigned char *keys_of(const gdn_kv *kv, int lane, int layer, int head, long long i)
 {
-    const size_t page = (size_t)kv->pages[(size_t)lane * kv->max_pages + i];
+    const size_t page = (size_t)*page_at(kv, lane, i);
     return kv->memory + page * kv->page_bytes + ((size_t)layer * 2 * kv->config.n_heads + head) * kv->head_bytes;
 }
 

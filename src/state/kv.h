@@ -1,7 +1,8 @@
 /* kv.h - paged keys and values of the full-attention layers.
  *
  * A page holds GDN_PAGE positions of every layer: [layer][keys, values][head][GDN_PAGE][dim] of `type`.  A lane is a list of
- * pages and a length; pages belong to one lane. */
+ * pages and a length.  Lanes can own pages together; a page that several own is never written: room is made by a copy of the
+ * last page where a lane's end lies inside such a page. */
 #ifndef GDN_STATE_KV_H
 #define GDN_STATE_KV_H
 #include "device/dense.h"
@@ -28,11 +29,17 @@ int       gdn_kv_lanes(const gdn_kv *kv);
  * NO_SLOT: too few free pages; BAD_ARGUMENT: a lane would pass max_positions. */
 gdn_status gdn_kv_reserve(gdn_kv *kv, const int *n_more, int n_lanes, gdn_error *err);
 
+/* OK if the lane, cut to its first `keep` positions, would find room for `length` (>= keep) in all; NO_SLOT if not. */
+gdn_status gdn_kv_check_room(const gdn_kv *kv, int lane, long long keep, long long length, gdn_error *err);
+
 /* Store position `position` (reserved) of a layer: k and v [heads][dim] f32, rounded to the type. */
 void gdn_kv_write(gdn_kv *kv, int lane, int layer, long long position, const float *k, const float *v);
 
 /* The lane now has `length` positions, at most what is reserved; pages past it are given back. */
 void gdn_kv_set_length(gdn_kv *kv, int lane, long long length);
+
+/* Lane dst becomes the first `length` positions of lane src (another lane): it owns those pages too.  Nothing is copied. */
+void gdn_kv_share(gdn_kv *kv, int dst, int src, long long length);
 
 /* A layer's pages for gdn_dense_attention: pass a gdn_kv_view and gdn_kv_pages. */
 typedef struct gdn_kv_view {

@@ -116,6 +116,42 @@ static bool do_extract(world *w, const op *o)
     return true;
 }
 
+/* Without padding, which the lane would lose: the model does not know which lanes had any. */
+static bool do_share(world *w, const op *o)
+{
+    int       ci, si;
+    cache    *dst = pick_cache(w, o, &ci), *src = pick_cache(w, &(op){.word = {o->word[1]}}, &si);
+    gdn_error err;
+    if (!dst || dst->armed || src->armed || dst->padded || dst->n == 0 || src->n == 0) return false;
+    const int   to = (int)(o->word[2] % (unsigned)dst->n), from = (int)(o->word[2] / 8 % (unsigned)src->n);
+    lane       *l = dst->lanes[to];
+    const lane *shared = src->lanes[from];
+    say(w, "cache %d lane %d: share lane %d of cache %d\n", ci, to, from, si);
+    if (!must(w, "gdn_cache_share", gdn_cache_share(dst->real, to, src->real, from, &err), &err) || l == shared)
+        return true;
+    sequence_copy(w, &l->now, &shared->now);
+    slot_drop(w, &l->slot);
+    l->slot = shared->slot;
+    if (l->slot >= 0) w->refs[l->slot]++;
+    return true;
+}
+
+static bool do_clear(world *w, const op *o)
+{
+    int       ci;
+    cache    *c = pick_cache(w, o, &ci);
+    gdn_error err;
+    if (!c || c->armed || c->padded || c->n == 0) return false;
+    const int li = (int)(o->word[1] % (unsigned)c->n);
+    lane     *l = c->lanes[li];
+    say(w, "cache %d lane %d: clear\n", ci, li);
+    if (!must(w, "gdn_cache_clear", gdn_cache_clear(c->real, li, &err), &err)) return true;
+    l->now.n = 0;
+    l->now.offset = 0;
+    slot_drop(w, &l->slot);
+    return true;
+}
+
 /* ---- padding ----------------------------------------------------------------------------------------------------- */
 
 static bool do_prepare(world *w, const op *o)

@@ -37,6 +37,8 @@ enum { MAX_OPS = 24, DEFAULT_SEQUENCES = 10000 };
     X(merge, 7)     \
     X(filter, 5)    \
     X(extract, 6)   \
+    X(share, 5)     \
+    X(clear, 3)     \
     X(take, 4)      \
     X(restore, 5)   \
     X(release, 1)   \
