@@ -34,7 +34,7 @@ gdn_status gdn_text_load(char **text, size_t *n, const char *path, gdn_error *er
 
 gdn_status gdn_json_parse(json_t **root, const char *file, const void *text, size_t n, gdn_error *err)
 {
-    json_error_t               problem;
+    json_error_t               problem = {0}; /* jansson leaves its code alone where memory ends at once */
     json_t                    *value = json_loadb(text, n, JSON_REJECT_DUPLICATES, &problem);
     const enum json_error_code code = value ? json_error_unknown : json_error_code(&problem);
     if (!value && (code == json_error_out_of_memory || code == json_error_unknown)) /* unnamed: no memory for a table */

@@ -161,14 +161,15 @@ static bool read_merges(reader *r)
 /* Keep the next value as member `name`. */
 static bool keep(reader *r, json_t *object, const char *name)
 {
-    json_error_t error;
+    json_error_t error = {0}; /* jansson leaves its code alone where memory ends at once */
     gdn_pull_peek(&r->json);
     const size_t from = r->json.at;
     if (!gdn_pull_skip(&r->json)) return false;
     if (json_object_get(object, name)) return gdn_pull_fail(&r->json, GDN_BAD_FILE, "'%s' comes twice", name);
     json_t *value =
         json_loadb(r->json.text + from, r->json.at - from, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
-    if (!value && json_error_code(&error) != json_error_out_of_memory)
+    const enum json_error_code code = json_error_code(&error);
+    if (!value && code != json_error_out_of_memory && code != json_error_unknown)
         return gdn_pull_fail(&r->json, GDN_BAD_FILE, "'%s', which ends here, has an error: %.80s", name, error.text);
     if (json_object_set_new(object, name, value))
         return gdn_pull_fail(&r->json, GDN_NO_MEMORY, "no memory for '%s'", name);
