@@ -1,4 +1,5 @@
 #include "base/threads.h"
+#include "base/float_mode.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -37,32 +38,6 @@ static void pause_cpu(void)
 #endif
 }
 
-/* Set the floating-point mode that results depend on (nearest, no flush to zero, no traps); returns the old one. */
-static unsigned long long float_mode_set(unsigned long long mode)
-{
-#if defined(__x86_64__)
-    const unsigned old = _mm_getcsr();
-    if (old != (unsigned)mode) _mm_setcsr((unsigned)mode);
-    return old;
-#elif defined(__aarch64__)
-    unsigned long long old;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(old));
-    if (old != mode) __asm__ volatile("msr fpcr, %0" : : "r"(mode));
-    return old;
-#else
-    return mode;
-#endif
-}
-
-static unsigned long long float_mode_default(void)
-{
-#if defined(__x86_64__)
-    return 0x1f80;
-#else
-    return 0;
-#endif
-}
-
 static void work(gdn_threads *t, int thread)
 {
     for (;;) {
@@ -89,7 +64,7 @@ static void *worker_main(void *arg)
 {
     struct worker *const w = arg;
     gdn_threads *const   t = w->threads;
-    float_mode_set(float_mode_default());
+    gdn_float_mode_enter();
     for (unsigned seen = 0;;) {
         wait_for_run(t, seen);
         seen++;
@@ -147,7 +122,7 @@ int gdn_threads_count(const gdn_threads *t) { return t->n; }
 
 void gdn_threads_run(gdn_threads *t, int n_tasks, gdn_task_fn *fn, void *arg)
 {
-    const unsigned long long mode = float_mode_set(float_mode_default());
+    const unsigned long long mode = gdn_float_mode_enter();
     if (t->n == 1 || n_tasks <= 1) {
         for (int task = 0; task < n_tasks; task++) fn(arg, task, 0);
     } else {
@@ -163,5 +138,5 @@ void gdn_threads_run(gdn_threads *t, int n_tasks, gdn_task_fn *fn, void *arg)
             else sched_yield();
         }
     }
-    float_mode_set(mode);
+    gdn_float_mode_leave(mode);
 }

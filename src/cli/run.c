@@ -1,11 +1,9 @@
 /* gdn run: a prompt, and the text that the model makes of it. */
 #include "cli/cli.h"
-#include "engine/engine.h"
-#include "engine/sampler.h"
-#include "engine/stops.h"
-#include "text/output.h"
+#include "gdn/gdn.h"
 #include "text/tokenizer_nfc.h"
 #include <errno.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +62,6 @@ typedef struct generation {
     gdn_output    *output; /* of a chat; NULL: text is printed as it is */
     gdn_decoder    decoder;
     char          *piece, *shown; /* text of a token; what of it may be shown */
-    float         *logits;
     int            n_prompt, n_made, ended, dim, failed;
     double         prompt_seconds, made_seconds;
 } generation;
@@ -126,12 +123,10 @@ static int finish(generation *g)
 static int make_text(generation *g)
 {
     gdn_error    err;
-    const size_t V = (size_t)gdn_engine_vocab_size(g->engine);
     const double start = seconds();
     int          status = GDN_EXIT_OK;
     while (!status && !g->ended && !interrupted && g->n_made < g->o->most) {
-        memcpy(g->logits, gdn_sequence_logits(g->sequence), V * sizeof *g->logits);
-        const int32_t token = gdn_sampler_pick(g->sampler, g->logits, NULL);
+        const int32_t token = gdn_sampler_pick(g->sampler, gdn_sequence_logits(g->sequence), NULL);
         gdn_sampler_accept(g->sampler, token, true);
         g->n_made++;
         if (gdn_engine_is_stop(g->engine, token)) break;
@@ -205,12 +200,14 @@ static int encode_prompt(generation *g, const gdn_text *text, gdn_ids *ids, int 
         const time_t     now = time(NULL);
         struct tm        local;
         json_t          *vars = chat_vars(g->o, text);
-        const gdn_status s = vars
-                                 ? gdn_engine_encode_chat(g->engine, vars, localtime_r(&now, &local), ids, thinks, &err)
+        char            *json = vars ? json_dumps(vars, 0) : NULL;
+        const gdn_status s = json
+                                 ? gdn_engine_encode_chat(g->engine, json, localtime_r(&now, &local), ids, thinks, &err)
                                  : GDN_NO_MEMORY;
-        if (!vars)
-            return gdn_cli_fail(GDN_EXIT_FAILED, "run", "the message is not UTF-8, or there is no memory for it");
         json_decref(vars);
+        free(json);
+        if (!json)
+            return gdn_cli_fail(GDN_EXIT_FAILED, "run", "the message is not UTF-8, or there is no memory for it");
         if (s) return gdn_cli_fail(GDN_EXIT_FAILED, "run", "%s", err.message);
     }
     if (ids->n == 0)
@@ -225,7 +222,7 @@ static int encode_prompt(generation *g, const gdn_text *text, gdn_ids *ids, int 
 static int open_parts(generation *g, int thinks)
 {
     const options            *o = g->o;
-    const gdn_engine_defaults d = gdn_engine_default_sampling(g->engine);
+    const gdn_sampler_options d = gdn_engine_default_sampling(g->engine);
     gdn_error                 err;
     const gdn_sampler_options sampling = {.temperature = o->temperature < 0 ? d.temperature : o->temperature,
                                           .top_k = o->top_k < 0 ? d.top_k : o->top_k,
@@ -233,8 +230,8 @@ static int open_parts(generation *g, int thinks)
                                           .min_p = o->min_p < 0 ? d.min_p : o->min_p,
                                           .repetition_penalty = o->repeat < 0 ? d.repetition_penalty : o->repeat,
                                           .seed = (uint64_t)o->seed};
-    const int  V = gdn_engine_vocab_size(g->engine), size = gdn_tokenizer_size(gdn_engine_tokenizer(g->engine));
-    gdn_status s = gdn_sampler_open(&g->sampler, V, size < V ? size : V, &sampling, &err);
+    gdn_status s = gdn_sampler_open(&g->sampler, gdn_engine_vocab_size(g->engine), gdn_engine_n_usable(g->engine),
+                                    &sampling, &err);
     if (!s && o->stop) s = gdn_stops_open(&g->stops, &(gdn_stop){o->stop, strlen(o->stop)}, 1, &err);
     if (!s && o->chat) s = gdn_output_open(&g->output, NULL, thinks, show, g, &err);
     if (!s) s = gdn_sequence_open(&g->sequence, g->engine, &err);
@@ -243,8 +240,7 @@ static int open_parts(generation *g, int thinks)
     g->decoder = (gdn_decoder){.tokenizer = gdn_engine_tokenizer(g->engine), .skip_special = true};
     g->piece = malloc(room);
     g->shown = malloc(room + (o->stop ? strlen(o->stop) : 0));
-    g->logits = malloc((size_t)V * sizeof *g->logits);
-    if (!g->piece || !g->shown || !g->logits) return gdn_cli_fail(GDN_EXIT_FAILED, "run", "no memory");
+    if (!g->piece || !g->shown) return gdn_cli_fail(GDN_EXIT_FAILED, "run", "no memory");
     return GDN_EXIT_OK;
 }
 
@@ -323,7 +319,6 @@ int gdn_verb_run(int argc, char **argv)
     status = generate(&g);
     free(g.piece);
     free(g.shown);
-    free(g.logits);
     gdn_sequence_close(g.sequence);
     gdn_output_close(g.output);
     gdn_stops_close(g.stops);

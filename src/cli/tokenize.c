@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "text/decode.h"
+#include "text/tokenizer.h"
 #include "text/tokenizer_nfc.h"
 #include <errno.h>
 #include <jansson.h>

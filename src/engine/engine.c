@@ -1,24 +1,26 @@
-#include "engine/engine.h"
 #include "engine/parts.h"
+#include "base/float_mode.h"
 #include "format/safetensors.h"
-#include "text/template.h"
+#include "text/tokenizer.h"
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_TOKENS = 32768 };
 
 /* ---- opening: each step fills its part of the engine ---------------------------------------------------------------- */
 
-static gdn_status load_model(gdn_engine *e, const char *folder, gdn_error *err)
+static gdn_status load_model(gdn_engine *e, const gdn_engine_options *o, gdn_error *err)
 {
     gdn_tensors      tensors = {0};
     gdn_checkpoint   checkpoint = {0};
     gdn_model_config config;
-    gdn_status       s = gdn_model_config_load(&config, folder, err);
-    if (!s) s = gdn_generation_config_load(&e->generation, folder, &config, err);
-    if (!s) s = gdn_tensors_open(&tensors, folder, err);
+    gdn_status       s = gdn_model_config_load(&config, o->model, err);
+    if (!s) s = gdn_generation_config_load(&e->generation, o->model, &config, err);
+    if (!s) s = gdn_tensors_open(&tensors, o->model, err);
     if (!s) s = gdn_checkpoint_bind(&checkpoint, &config, &tensors, err);
-    if (!s) s = gdn_model_load(&e->model, &checkpoint, NULL, NULL, err);
+    if (!s) s = gdn_model_load(&e->model, &checkpoint, o->progress, o->progress_arg, err);
     gdn_checkpoint_close(&checkpoint);
     gdn_tensors_close(&tensors);
     return s;
@@ -37,6 +39,41 @@ static gdn_status load_text(gdn_engine *e, const char *folder, gdn_error *err)
     return s;
 }
 
+/* Lanes for every sequence, and room for their steps. */
+static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_error *err)
+{
+    const gdn_model_config *c = &e->model->config;
+    const int               n = e->n_sequences;
+    const long long         pages = o->kv_tokens ? (o->kv_tokens + GDN_PAGE - 1) / GDN_PAGE
+                                                 : (long long)n * ((e->max_tokens + GDN_PAGE - 1) / GDN_PAGE);
+    if (o->kv_tokens < 0 || pages > INT_MAX)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0,
+                        "engine: keys and values of %lld tokens; use 0 for what all sequences need, or 1 to %lld",
+                        o->kv_tokens ? o->kv_tokens : pages * GDN_PAGE, (long long)INT_MAX * GDN_PAGE);
+    const gdn_kv_config kv = {.n_layers = e->model->n_attention_layers,
+                              .n_heads = c->n_kv_heads,
+                              .dim = c->head_dim,
+                              .type = o->kv_type,
+                              .n_pages = (int)pages,
+                              .n_lanes = n,
+                              .max_positions = e->max_tokens};
+    gdn_status          s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers, 2 * n, err);
+    if (!s) s = gdn_cache_open(&e->cache, e->pool, n, 0, err);
+    if (!s) s = gdn_cache_open(&e->marks, e->pool, n, 0, err);
+    if (!s) s = gdn_cache_add(e->cache, n, 0, err);
+    if (!s) s = gdn_cache_add(e->marks, n, 0, err);
+    if (!s) s = gdn_kv_open(&e->kv, &kv, err);
+    if (s) return s;
+    e->used = calloc((size_t)n, sizeof *e->used);
+    e->step_of = calloc((size_t)n, sizeof *e->step_of);
+    e->n_tokens = calloc((size_t)n, sizeof *e->n_tokens);
+    e->wanted = calloc((size_t)n, sizeof *e->wanted);
+    e->tokens = calloc((size_t)e->max_step, sizeof *e->tokens);
+    e->logits = malloc((size_t)n * c->vocab_size * sizeof *e->logits);
+    if (e->used && e->step_of && e->n_tokens && e->wanted && e->tokens && e->logits) return GDN_OK;
+    return gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for steps of %d sequences; use fewer", n);
+}
+
 static gdn_status open_memory(gdn_engine *e, const gdn_engine_options *o, gdn_error *err)
 {
     const int most = e->model->config.max_positions < MAX_TOKENS ? e->model->config.max_positions : MAX_TOKENS;
@@ -45,23 +82,37 @@ static gdn_status open_memory(gdn_engine *e, const gdn_engine_options *o, gdn_er
         return gdn_fail(err, GDN_BAD_ARGUMENT, o->max_tokens,
                         "engine: %d tokens a sequence; this model has room for 1 to %d", o->max_tokens,
                         e->model->config.max_positions);
+    e->max_step = e->n_sequences > GDN_PIECE ? e->n_sequences : GDN_PIECE;
     gdn_status s = gdn_compute_open(&e->compute, o->level, o->n_threads, err);
-    if (!s) s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers, o->n_sequences, err);
-    if (!s) s = gdn_workspace_open(&e->workspace, e->model, e->compute, GDN_PIECE, e->max_tokens, err);
+    if (!s) s = open_lanes(e, o, err);
+    if (!s) s = gdn_workspace_open(&e->workspace, e->model, e->compute, e->max_step, e->max_tokens, err);
     return s;
+}
+
+static gdn_status check(const gdn_engine_options *o, gdn_error *err)
+{
+    if (o->n_sequences < 0 || o->n_sequences > 4096)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, o->n_sequences, "engine: %d sequences; use 1 to 4096", o->n_sequences);
+    if (o->kv_type != GDN_F32 && o->kv_type != GDN_BF16)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "engine: kv_type is %d; use GDN_F32 or GDN_BF16", (int)o->kv_type);
+    return GDN_OK;
 }
 
 gdn_status gdn_engine_open(gdn_engine **out, const gdn_engine_options *o, gdn_error *err)
 {
-    if (!out || !o || !o->model) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "engine: out, options or the model is NULL");
-    if (o->n_sequences < 1 || o->n_sequences > 4096)
-        return gdn_fail(err, GDN_BAD_ARGUMENT, o->n_sequences, "engine: %d sequences; use 1 to 4096", o->n_sequences);
+    if (!out || !o || !o->model)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0,
+                        "engine: out, options and the model's folder must not be NULL; pass them");
+    gdn_status s = check(o, err);
+    if (s) return s;
     gdn_engine *e = calloc(1, sizeof *e);
-    if (!e) return gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory");
-    e->kv_type = o->kv_type;
-    gdn_status s = load_model(e, o->model, err);
+    if (!e) return gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for the engine itself; free some");
+    e->n_sequences = o->n_sequences ? o->n_sequences : 1;
+    const unsigned long long mode = gdn_float_mode_enter();
+    s = load_model(e, o, err);
     if (!s) s = load_text(e, o->model, err);
     if (!s) s = open_memory(e, o, err);
+    gdn_float_mode_leave(mode);
     if (s) {
         gdn_engine_close(e);
         return s;
@@ -73,7 +124,16 @@ gdn_status gdn_engine_open(gdn_engine **out, const gdn_engine_options *o, gdn_er
 void gdn_engine_close(gdn_engine *e)
 {
     if (!e) return;
+    free(e->used);
+    free(e->step_of);
+    free(e->n_tokens);
+    free(e->wanted);
+    free(e->tokens);
+    free(e->logits);
     gdn_workspace_close(e->workspace);
+    gdn_kv_close(e->kv);
+    gdn_cache_close(e->marks);
+    gdn_cache_close(e->cache);
     gdn_pool_close(e->pool);
     gdn_compute_close(e->compute);
     gdn_template_close(e->chat);
@@ -88,7 +148,9 @@ void gdn_engine_close(gdn_engine *e)
 const gdn_tokenizer *gdn_engine_tokenizer(const gdn_engine *e) { return e->tokenizer; }
 const gdn_compute   *gdn_engine_compute(const gdn_engine *e) { return e->compute; }
 int                  gdn_engine_vocab_size(const gdn_engine *e) { return e->model->config.vocab_size; }
+int                  gdn_engine_n_sequences(const gdn_engine *e) { return e->n_sequences; }
 int                  gdn_engine_max_tokens(const gdn_engine *e) { return e->max_tokens; }
+int                  gdn_engine_max_step(const gdn_engine *e) { return e->max_step; }
 int                  gdn_engine_has_template(const gdn_engine *e) { return e->chat != NULL; }
 
 int gdn_engine_is_stop(const gdn_engine *e, int32_t id)
@@ -98,64 +160,18 @@ int gdn_engine_is_stop(const gdn_engine *e, int32_t id)
     return 0;
 }
 
-gdn_engine_defaults gdn_engine_default_sampling(const gdn_engine *e)
+int gdn_engine_n_usable(const gdn_engine *e)
+{
+    const int size = gdn_tokenizer_size(e->tokenizer), V = e->model->config.vocab_size;
+    return size < V ? size : V;
+}
+
+gdn_sampler_options gdn_engine_default_sampling(const gdn_engine *e)
 {
     const gdn_generation_config *g = &e->generation;
-    return (gdn_engine_defaults){g->do_sample ? g->temperature : 0.0, g->top_p, g->min_p, g->repetition_penalty,
-                                 g->top_k};
-}
-
-/* ---- chat ------------------------------------------------------------------------------------------------------------ */
-
-static void set_token(json_t *vars, const char *name, const char *text)
-{
-    if (text && !json_object_get(vars, name)) json_object_set_new(vars, name, json_string(text));
-}
-
-/* The template's variables: the caller's, and the tokens that the tokenizer's files name. */
-static json_t *with_tokens(const gdn_engine *e, const json_t *vars)
-{
-    json_t *all = json_copy((json_t *)(uintptr_t)vars); /* shallow: the caller's object stays as it is */
-    if (!all) return NULL;
-    set_token(all, "bos_token", e->text.bos_token);
-    set_token(all, "eos_token", e->text.eos_token);
-    set_token(all, "pad_token", e->text.pad_token);
-    set_token(all, "unk_token", e->text.unk_token);
-    return all;
-}
-
-static int ends_in_think(const gdn_rendered *r)
-{
-    static const char open[] = "<think>";
-    const size_t      n = sizeof open - 1;
-    size_t            end = r->n_bytes;
-    while (end && (r->text[end - 1] == '\n' || r->text[end - 1] == ' ')) end--;
-    return end >= n && memcmp(r->text + end - n, open, n) == 0;
-}
-
-gdn_status gdn_engine_encode_chat(const gdn_engine *e, const json_t *vars, const struct tm *now, gdn_ids *ids,
-                                  int *thinks, gdn_error *err)
-{
-    static const char *const trusted[] = {"bos_token", "eos_token", "pad_token", "unk_token"};
-    if (!e->chat)
-        return gdn_fail(err, GDN_BAD_STATE, 0,
-                        "engine: the model has no chat template; give a plain prompt instead of messages");
-    json_t   *all = with_tokens(e, vars);
-    gdn_span *spans = NULL;
-    if (!all) return gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for the chat");
-    const gdn_template_input input = {.vars = all, .trusted = trusted, .n_trusted = 4, .now = now};
-    gdn_rendered             text = {0};
-    gdn_status               s = gdn_template_render(e->chat, &input, &text, err);
-    if (!s) {
-        spans = malloc((text.n_spans + 1) * sizeof *spans);
-        if (!spans) s = gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for the chat");
-    }
-    for (size_t i = 0; spans && i < text.n_spans; i++)
-        spans[i] = (gdn_span){text.text + text.spans[i].offset, text.spans[i].n_bytes, text.spans[i].trusted};
-    if (!s) s = gdn_tokenizer_encode(e->tokenizer, spans, text.n_spans, ids, err);
-    if (!s && thinks) *thinks = ends_in_think(&text);
-    free(spans);
-    gdn_rendered_free(&text);
-    json_decref(all);
-    return s;
+    return (gdn_sampler_options){.temperature = g->do_sample ? g->temperature : 0.0,
+                                 .top_k = g->top_k,
+                                 .top_p = g->top_p,
+                                 .min_p = g->min_p,
+                                 .repetition_penalty = g->repetition_penalty};
 }

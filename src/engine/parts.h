@@ -1,13 +1,18 @@
-/* parts.h - what stands behind an engine. */
+/* parts.h - what stands behind an engine and a sequence. */
 #ifndef GDN_ENGINE_PARTS_H
 #define GDN_ENGINE_PARTS_H
-#include "engine/engine.h"
 #include "format/config.h"
+#include "gdn/gdn.h"
 #include "model/model.h"
 #include "text/template.h"
 
 enum { GDN_PIECE = 256 }; /* tokens of a prompt that are computed at a time */
 
+/* A sequence is a lane, of the cache and of kv alike.  The lanes of `marks` hold, for each sequence, the state at the end of the
+ * last list that it was set to.
+ *
+ * The pool has two slots for a sequence, and more are never needed: a step takes one for every lane whose slot others see, and
+ * n lanes that see one slot which is no mark came by it in forks, so that they have one mark together. */
 struct gdn_engine {
     gdn_model            *model;
     gdn_generation_config generation;
@@ -16,9 +21,32 @@ struct gdn_engine {
     gdn_template         *chat; /* NULL: the model has none */
     gdn_compute          *compute;
     gdn_pool             *pool;
+    gdn_cache            *cache, *marks; /* n_sequences lanes each */
+    gdn_kv               *kv;            /* likewise */
     gdn_workspace        *workspace;
-    gdn_type              kv_type;
-    int                   max_tokens;
+    int                   n_sequences, max_tokens, max_step;
+    bool                 *used; /* [n_sequences]: lanes that a sequence owns */
+
+    /* of the step that runs */
+    const gdn_step **step_of;  /* [n_sequences]: NULL for lanes without tokens */
+    int             *n_tokens; /* [n_sequences] */
+    int             *wanted;   /* [n_sequences] */
+    int32_t         *tokens;   /* [max_step], lane after lane */
+    float           *logits;   /* [n_sequences][V] of several sequences */
 };
+
+struct gdn_sequence {
+    gdn_engine *engine;
+    int         lane;
+    int32_t    *tokens; /* [max_tokens] */
+    int         length;
+    bool        has_logits;
+    float      *logits; /* [V] */
+    int         mark;   /* tokens that the mark covers; 0: there is none */
+    float      *mark_logits;
+};
+
+/* Append; logits are computed if `wanted`, else these sequences have none afterwards.  Else as gdn_engine_step. */
+gdn_status gdn_engine_append(gdn_engine *engine, const gdn_step *steps, int n_steps, bool wanted, gdn_error *err);
 
 #endif

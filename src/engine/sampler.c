@@ -1,9 +1,11 @@
-#include "engine/sampler.h"
+#include "gdn/gdn.h"
 #include "base/alloc.h"
+#include "base/float_mode.h"
 #include "base/status.h"
 #include "kernel/math.h"
 #include <float.h>
 #include <stdlib.h>
+#include <string.h>
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -17,13 +19,8 @@ _Static_assert(N_DIGITS *DIGIT_BITS >= WEIGHT_BITS + 1 + ID_BITS, "the digits co
 
 typedef struct bias {
     int32_t id;
-    float   value, raw; /* the logit before */
+    float   value;
 } bias;
-
-typedef struct seen {
-    int32_t id;
-    float   raw;
-} seen;
 
 struct gdn_sampler {
     int       vocab_size, n_usable, top_k; /* 0: all */
@@ -35,7 +32,8 @@ struct gdn_sampler {
     int       n_bias, n_seen, n;
     bias     *bias;   /* [n_bias] */
     uint32_t *counts; /* [vocab_size]: 0 if not accepted yet, else 1 + times in the output; NULL without penalties */
-    seen     *seen;   /* [vocab_size], n_seen of them: what counts has, in the order of coming */
+    int32_t  *seen;   /* [vocab_size], n_seen of them: what counts has, in the order of coming */
+    float    *logits; /* [vocab_size], with bias and penalties; NULL without any */
     uint64_t *list;   /* the n candidates */
     uint64_t  sums[1 << DIGIT_BITS];
 };
@@ -122,11 +120,15 @@ static bool allocate(gdn_sampler *s)
         s->list = malloc((size_t)(s->top_k ? s->top_k : s->n_usable) * sizeof *s->list);
         if (!s->list) return false;
     }
+    if (s->bias || s->counts) {
+        s->logits = malloc(vocab_size * sizeof *s->logits);
+        if (!s->logits) return false;
+    }
     return true;
 }
 
-gdn_status gdn_sampler_open(gdn_sampler **out, int vocab_size, int n_usable, const gdn_sampler_options *options,
-                            gdn_error *err)
+__attribute__((noinline)) static gdn_status open_sampler(gdn_sampler **out, int vocab_size, int n_usable,
+                                                         const gdn_sampler_options *options, gdn_error *err)
 {
     if (!out || !options)
         return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "sampler: out and options must not be NULL; pass both");
@@ -156,6 +158,15 @@ fail:
     return gdn_fail(err, GDN_NO_MEMORY, 0, "sampler: no memory for the candidates of a vocabulary of %d", vocab_size);
 }
 
+gdn_status gdn_sampler_open(gdn_sampler **out, int vocab_size, int n_usable, const gdn_sampler_options *options,
+                            gdn_error *err)
+{
+    const unsigned long long mode = gdn_float_mode_enter();
+    const gdn_status         status = open_sampler(out, vocab_size, n_usable, options, err);
+    gdn_float_mode_leave(mode);
+    return status;
+}
+
 void gdn_sampler_close(gdn_sampler *s)
 {
     if (!s) return;
@@ -163,6 +174,7 @@ void gdn_sampler_close(gdn_sampler *s)
     free(s->counts);
     free(s->seen);
     free(s->list);
+    free(s->logits);
     free(s);
 }
 
@@ -172,36 +184,26 @@ void gdn_sampler_accept(gdn_sampler *s, int32_t token, bool is_output)
     if (!s->counts || token < 0 || token >= s->vocab_size) return;
     if (!s->counts[token]) {
         s->counts[token] = 1;
-        s->seen[s->n_seen++].id = token;
+        s->seen[s->n_seen++] = token;
     }
     s->counts[token] += is_output;
 }
 
 /* ---- bias and penalties ------------------------------------------------------------------------------------------ */
 
-static void adjust(gdn_sampler *s, float *logits)
+static const float *adjust(gdn_sampler *s, const float *logits)
 {
-    for (int i = 0; i < s->n_bias; i++) {
-        bias *b = &s->bias[i];
-        b->raw = logits[b->id];
-        logits[b->id] += b->value;
-    }
+    if (!s->logits) return logits;
+    memcpy(s->logits, logits, (size_t)s->vocab_size * sizeof *logits);
+    for (int i = 0; i < s->n_bias; i++) s->logits[s->bias[i].id] += s->bias[i].value;
     for (int i = 0; i < s->n_seen; i++) {
-        seen          *t = &s->seen[i];
-        float         *x = &logits[t->id];
-        const uint32_t n_output = s->counts[t->id] - 1;
-        t->raw = *x;
+        float         *x = &s->logits[s->seen[i]];
+        const uint32_t n_output = s->counts[s->seen[i]] - 1;
         *x = *x < 0 ? *x * s->repetition : *x / s->repetition;
         *x -= s->frequency * (float)n_output;
         if (n_output > 0) *x -= s->presence;
     }
-}
-
-/* Backwards: a token may have been changed more than once. */
-static void restore(gdn_sampler *s, float *logits)
-{
-    for (int i = s->n_seen - 1; i >= 0; i--) logits[s->seen[i].id] = s->seen[i].raw;
-    for (int i = s->n_bias - 1; i >= 0; i--) logits[s->bias[i].id] = s->bias[i].raw;
+    return s->logits;
 }
 
 /* ---- the greatest logits ----------------------------------------------------------------------------------------- */
@@ -342,10 +344,12 @@ static int32_t draw(const gdn_sampler *s)
     return id_of(s->list[i]);
 }
 
-static int32_t pick(gdn_sampler *s, const float *logits)
+/* Out of line, so that no operation leaves the mode that its caller sets. */
+__attribute__((noinline)) static int32_t pick(gdn_sampler *s, const float *raw)
 {
-    const float most = greatest(logits, s->n_usable);
-    int32_t     id = 0;
+    const float *logits = adjust(s, raw);
+    const float  most = greatest(logits, s->n_usable);
+    int32_t      id = 0;
     if (most == -INFINITY) return 0;
     if (s->temperature == 0) {
         while (logits[id] != most) id++;
@@ -357,11 +361,11 @@ static int32_t pick(gdn_sampler *s, const float *logits)
     return draw(s);
 }
 
-int32_t gdn_sampler_pick(gdn_sampler *s, float *logits, double *logprob)
+int32_t gdn_sampler_pick(gdn_sampler *s, const float *logits, double *logprob)
 {
-    adjust(s, logits);
-    const int32_t id = pick(s, logits);
-    restore(s, logits);
+    const unsigned long long mode = gdn_float_mode_enter();
+    const int32_t            id = pick(s, logits);
+    gdn_float_mode_leave(mode);
     if (logprob) *logprob = gdn_logprobs(logits, s->vocab_size, id, NULL, 0);
     return id;
 }
@@ -370,7 +374,8 @@ int32_t gdn_sampler_pick(gdn_sampler *s, float *logits, double *logprob)
 
 static double clean(float x) { return isnan(x) ? (double)-INFINITY : (double)capped(x); }
 
-double gdn_logprobs(const float *logits, int n, int32_t chosen, gdn_logprob *top, int n_top)
+__attribute__((noinline)) static double logprobs(const float *logits, int n, int32_t chosen, gdn_logprob *top,
+                                                 int n_top)
 {
     const double most = (double)capped(greatest(logits, n));
     double       sum = 0;
@@ -388,4 +393,12 @@ double gdn_logprobs(const float *logits, int n, int32_t chosen, gdn_logprob *top
     }
     for (int i = 0; top && i < n_found; i++) top[i].logprob = top[i].logprob - base - rest;
     return clean(logits[chosen]) - base - rest;
+}
+
+double gdn_logprobs(const float *logits, int n, int32_t chosen, gdn_logprob *top, int n_top)
+{
+    const unsigned long long mode = gdn_float_mode_enter();
+    const double             logprob = logprobs(logits, n, chosen, top, n_top);
+    gdn_float_mode_leave(mode);
+    return logprob;
 }

@@ -1,118 +1,170 @@
-#include "engine/engine.h"
 #include "engine/parts.h"
+#include <stdlib.h>
 #include <string.h>
 
-struct gdn_sequence {
-    gdn_engine *engine;
-    gdn_cache  *cache; /* one lane: the recurrent state */
-    gdn_kv     *kv;    /* one lane: keys and values; both move together */
-    int32_t    *tokens;
-    int         length;
-    float      *logits; /* [V], of the last token */
-};
+/* ---- opening ------------------------------------------------------------------------------------------------------- */
+
+/* A lane that no sequence owns, or -1. */
+static int free_lane(const gdn_engine *e)
+{
+    for (int lane = 0; lane < e->n_sequences; lane++)
+        if (!e->used[lane]) return lane;
+    return -1;
+}
 
 gdn_status gdn_sequence_open(gdn_sequence **out, gdn_engine *e, gdn_error *err)
 {
+    if (!out || !e) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "sequence: out and engine must not be NULL; pass both");
+    const int lane = free_lane(e);
+    if (lane < 0)
+        return gdn_fail(err, GDN_NO_SLOT, 0,
+                        "sequence: all %d of the engine are open; close one, or open the engine for more",
+                        e->n_sequences);
     gdn_sequence *seq = calloc(1, sizeof *seq);
-    if (!seq) return gdn_fail(err, GDN_NO_MEMORY, 0, "sequence: no memory");
-    const gdn_model_config *c = &e->model->config;
-    const gdn_kv_config     kv = {.n_layers = e->model->n_attention_layers,
-                                  .n_heads = c->n_kv_heads,
-                                  .dim = c->head_dim,
-                                  .type = e->kv_type,
-                                  .n_pages = (e->max_tokens + GDN_PAGE - 1) / GDN_PAGE,
-                                  .n_lanes = 1,
-                                  .max_positions = e->max_tokens};
-    seq->engine = e;
-    seq->tokens = malloc((size_t)e->max_tokens * sizeof *seq->tokens);
-    seq->logits = malloc((size_t)c->vocab_size * sizeof *seq->logits);
-    gdn_status s = GDN_OK;
-    if (!seq->tokens || !seq->logits)
-        s = gdn_fail(err, GDN_NO_MEMORY, 0, "sequence: no memory for %d tokens", e->max_tokens);
-    if (!s) s = gdn_cache_open(&seq->cache, e->pool, 1, 0, err);
-    if (!s) s = gdn_cache_add(seq->cache, 1, 0, err);
-    if (!s) s = gdn_kv_open(&seq->kv, &kv, err);
-    if (s) {
-        gdn_sequence_close(seq);
-        return s;
+    const size_t  V = (size_t)e->model->config.vocab_size;
+    if (seq) {
+        seq->tokens = malloc((size_t)e->max_tokens * sizeof *seq->tokens);
+        seq->logits = malloc(V * sizeof *seq->logits);
+        seq->mark_logits = malloc(V * sizeof *seq->mark_logits);
     }
+    if (!seq || !seq->tokens || !seq->logits || !seq->mark_logits) {
+        gdn_sequence_close(seq);
+        return gdn_fail(err, GDN_NO_MEMORY, 0, "sequence: no memory for %d tokens", e->max_tokens);
+    }
+    seq->engine = e;
+    seq->lane = lane;
+    e->used[lane] = true;
     *out = seq;
     return GDN_OK;
+}
+
+/* Back to the empty timeline.  These lanes exist and no round is armed, so that clearing them cannot fail. */
+static void empty(gdn_sequence *seq)
+{
+    gdn_engine *const e = seq->engine;
+    gdn_cache_clear(e->cache, seq->lane, NULL);
+    gdn_cache_clear(e->marks, seq->lane, NULL);
+    gdn_kv_set_length(e->kv, seq->lane, 0);
+    seq->length = seq->mark = 0;
+    seq->has_logits = false;
 }
 
 void gdn_sequence_close(gdn_sequence *seq)
 {
     if (!seq) return;
-    gdn_kv_close(seq->kv);
-    gdn_cache_close(seq->cache);
+    if (seq->engine) {
+        empty(seq);
+        seq->engine->used[seq->lane] = false;
+    }
     free(seq->tokens);
     free(seq->logits);
+    free(seq->mark_logits);
     free(seq);
+}
+
+gdn_status gdn_sequence_fork(gdn_sequence **out, gdn_sequence *source, gdn_error *err)
+{
+    if (!out || !source) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "fork: out and source must not be NULL; pass both");
+    gdn_engine *const e = source->engine;
+    gdn_sequence     *seq = NULL;
+    const size_t      logits_bytes = (size_t)e->model->config.vocab_size * sizeof *seq->logits;
+    gdn_status        status = gdn_sequence_open(&seq, e, err);
+    if (!seq) return status;
+    status = gdn_cache_share(e->cache, seq->lane, e->cache, source->lane, err);
+    if (!status) status = gdn_cache_share(e->marks, seq->lane, e->marks, source->lane, err);
+    if (status) {
+        gdn_sequence_close(seq);
+        return status;
+    }
+    gdn_kv_share(e->kv, seq->lane, source->lane, source->length);
+    memcpy(seq->tokens, source->tokens, (size_t)source->length * sizeof *seq->tokens);
+    seq->length = source->length;
+    seq->has_logits = source->has_logits;
+    if (seq->has_logits) memcpy(seq->logits, source->logits, logits_bytes);
+    seq->mark = source->mark;
+    if (seq->mark) memcpy(seq->mark_logits, source->mark_logits, logits_bytes);
+    *out = seq;
+    return GDN_OK;
 }
 
 int            gdn_sequence_length(const gdn_sequence *seq) { return seq->length; }
 const int32_t *gdn_sequence_tokens(const gdn_sequence *seq) { return seq->tokens; }
-const float   *gdn_sequence_logits(const gdn_sequence *seq) { return seq->length ? seq->logits : NULL; }
+const float   *gdn_sequence_logits(const gdn_sequence *seq) { return seq->has_logits ? seq->logits : NULL; }
 
-/* Back to the empty timeline. */
-static gdn_status restart(gdn_sequence *seq, gdn_error *err)
+/* ---- growing ------------------------------------------------------------------------------------------------------- */
+
+gdn_status gdn_sequence_push(gdn_sequence *seq, int32_t token, gdn_error *err)
 {
-    gdn_status s = gdn_cache_filter(seq->cache, NULL, 0, err);
-    if (!s) s = gdn_cache_add(seq->cache, 1, 0, err);
-    if (s) return s;
-    gdn_kv_set_length(seq->kv, 0, 0);
-    seq->length = 0;
-    return GDN_OK;
+    if (!seq) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "push: the sequence is NULL; pass one");
+    const gdn_step step = {seq, &token, 1};
+    return gdn_engine_append(seq->engine, &step, 1, true, err);
 }
 
-/* Compute n <= GDN_PIECE tokens; the logits are those after the last. */
-static gdn_status compute(gdn_sequence *seq, const int32_t *tokens, int n, bool logits, gdn_error *err)
+static gdn_status check_list(const gdn_sequence *seq, const int32_t *tokens, int n, gdn_error *err)
 {
-    const int              last = n - 1;
-    const gdn_forward_args args = {
-        .n_lanes = 1, .n_tokens = &n, .tokens = tokens, .n_wanted = logits, .wanted = &last, .logits = seq->logits};
-    gdn_engine *const e = seq->engine;
-    const gdn_status  s = gdn_model_forward(e->model, e->compute, e->workspace, seq->cache, seq->kv, &args, err);
-    if (s) return s;
-    memmove(seq->tokens + seq->length, tokens, (size_t)n * sizeof *tokens);
-    seq->length += n;
-    return GDN_OK;
-}
-
-static gdn_status check(const gdn_sequence *seq, const int32_t *tokens, int n, gdn_error *err)
-{
-    if (n < 1 || n > seq->engine->max_tokens)
-        return gdn_fail(err, GDN_BAD_ARGUMENT, n, "sequence: %d tokens; it has room for 1 to %d", n,
-                        seq->engine->max_tokens);
+    const gdn_engine *const e = seq->engine;
+    if (n < 1 || n > e->max_tokens)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, n, "sequence: %d tokens; it has room for 1 to %d", n, e->max_tokens);
     for (int i = 0; i < n; i++)
-        if (tokens[i] < 0 || tokens[i] >= seq->engine->model->config.vocab_size)
+        if (tokens[i] < 0 || tokens[i] >= e->model->config.vocab_size)
             return gdn_fail(err, GDN_BAD_ARGUMENT, i, "sequence: token %d is %d; ids go from 0 to %d", i,
-                            (int)tokens[i], seq->engine->model->config.vocab_size - 1);
+                            (int)tokens[i], e->model->config.vocab_size - 1);
     return GDN_OK;
+}
+
+/* How many of the tokens need not be computed: a length at which the sequence has the state, and the logits if the list ends
+ * there.  The mark has both. */
+static int reusable(const gdn_sequence *seq, const int32_t *tokens, int n)
+{
+    int common = 0;
+    while (common < n && common < seq->length && tokens[common] == seq->tokens[common]) common++;
+    if (common == seq->length && (common < n || seq->has_logits)) return common;
+    return seq->mark <= common ? seq->mark : 0;
+}
+
+/* Go back to a length that `reusable` found. */
+static void rewind_to(gdn_sequence *seq, int length)
+{
+    gdn_engine *const e = seq->engine;
+    if (length == seq->length) return;
+    if (length == 0) {
+        empty(seq);
+        return;
+    }
+    gdn_cache_share(e->cache, seq->lane, e->marks, seq->lane, NULL);
+    gdn_kv_set_length(e->kv, seq->lane, length);
+    memcpy(seq->logits, seq->mark_logits, (size_t)e->model->config.vocab_size * sizeof *seq->logits);
+    seq->has_logits = true;
+    seq->length = length;
+}
+
+static void mark(gdn_sequence *seq)
+{
+    gdn_engine *const e = seq->engine;
+    gdn_cache_share(e->marks, seq->lane, e->cache, seq->lane, NULL);
+    memcpy(seq->mark_logits, seq->logits, (size_t)e->model->config.vocab_size * sizeof *seq->logits);
+    seq->mark = seq->length;
 }
 
 gdn_status gdn_sequence_set(gdn_sequence *seq, const int32_t *tokens, int n, gdn_progress_fn *progress, void *arg,
                             int *n_computed, gdn_error *err)
 {
-    gdn_status s = check(seq, tokens, n, err);
+    if (!seq || !tokens)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "sequence: sequence and tokens must not be NULL; pass both");
+    gdn_status s = check_list(seq, tokens, n, err);
     if (s) return s;
-    const bool begins = seq->length <= n && memcmp(seq->tokens, tokens, (size_t)seq->length * sizeof *tokens) == 0;
-    if (!begins) s = restart(seq, err);
-    const int from = seq->length, total = n - from;
+    const int from = reusable(seq, tokens, n), total = n - from;
+    s = gdn_kv_check_room(seq->engine->kv, seq->lane, from, n, err);
+    if (s) return s;
     if (n_computed) *n_computed = total;
+    rewind_to(seq, from);
     while (!s && seq->length < n) {
-        const int piece = n - seq->length < GDN_PIECE ? n - seq->length : GDN_PIECE;
-        s = compute(seq, tokens + seq->length, piece, seq->length + piece == n, err);
+        const int      most = n - seq->length < GDN_PIECE ? n - seq->length : GDN_PIECE;
+        const gdn_step step = {seq, tokens + seq->length, most};
+        s = gdn_engine_append(seq->engine, &step, 1, seq->length + most == n, err);
         if (!s && progress && progress(arg, seq->length - from, total) && seq->length < n)
             s = gdn_fail(err, GDN_BAD_STATE, seq->length, "sequence: stopped after %d of %d tokens", seq->length, n);
     }
+    if (!s) mark(seq);
     return s;
-}
-
-gdn_status gdn_sequence_push(gdn_sequence *seq, int32_t token, gdn_error *err)
-{
-    if (seq->length == seq->engine->max_tokens)
-        return gdn_fail(err, GDN_BAD_ARGUMENT, seq->length,
-                        "sequence: it is full with %d tokens; open the engine for more", seq->length);
-    return compute(seq, &token, 1, true, err);
 }

@@ -1,4 +1,4 @@
-#include "engine/stops.h"
+#include "gdn/gdn.h"
 #include "base/status.h"
 #include <stdint.h>
 #include <stdlib.h>

@@ -109,7 +109,7 @@ static void attention_mixer(const gdn_pass *f, const gdn_layer_weights *l)
     heads_call call = {f, l};
     gdn_threads_run(f->compute->threads, (f->n_rows + ROWS - 1) / ROWS, heads_task, &call);
     const gdn_kv_view        view = {f->kv, l->number};
-    const gdn_attention_rows rows = {.n_lanes = f->a->n_lanes,
+    const gdn_attention_rows rows = {.n_lanes = f->n_active,
                                      .lanes = w->lanes,
                                      .n_heads = c->n_heads,
                                      .n_kv_heads = c->n_kv_heads,
@@ -172,9 +172,11 @@ static void place_task(void *arg, int task, int thread)
     (void)thread;
     const size_t pairs = (size_t)f->m->config.rope_dims / 2;
     size_t       row = 0;
+    int          n = 0;
     for (int i = 0; i < f->a->n_lanes; i++) {
         const long long position = gdn_kv_length(f->kv, i);
-        f->w->lanes[i] = (gdn_attention_lane){row, f->a->n_tokens[i], i, position};
+        if (!f->a->n_tokens[i]) continue;
+        f->w->lanes[n++] = (gdn_attention_lane){row, f->a->n_tokens[i], i, position};
         for (int t = 0; t < f->a->n_tokens[i]; t++, row++)
             for (size_t k = 0; k < pairs; k++) {
                 const float angle = (float)(position + t) * f->m->inv_freq[k];
@@ -222,6 +224,7 @@ static gdn_status check_lanes(gdn_pass *f, gdn_error *err)
             return gdn_fail(err, GDN_BAD_ARGUMENT, i, "forward: lane %d passes the workspace's %d positions", i,
                             f->w->max_positions);
         n += a->n_tokens[i];
+        f->n_active += a->n_tokens[i] > 0;
     }
     if (n > f->w->max_rows)
         return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "forward: %lld rows; the workspace has room for %d", n,
@@ -252,7 +255,7 @@ static gdn_status check(gdn_pass *f, gdn_error *err)
 gdn_status gdn_model_forward(const gdn_model *m, gdn_compute *compute, gdn_workspace *workspace, gdn_cache *cache,
                              gdn_kv *kv, const gdn_forward_args *args, gdn_error *err)
 {
-    gdn_pass   f = {m, compute, workspace, cache, kv, args, 0};
+    gdn_pass   f = {m, compute, workspace, cache, kv, args, 0, 0};
     gdn_status status = check(&f, err);
     if (!status) status = gdn_kv_reserve(kv, args->n_tokens, args->n_lanes, err);
     if (status || f.n_rows == 0) return status;

@@ -31,7 +31,7 @@ struct gdn_workspace {
     float              *p[4];      /* [R][output stride]: projections */
     float              *y;         /* [R][widest input] */
     float              *cos, *sin; /* [R][rope_dims/2] */
-    gdn_attention_lane *lanes;     /* [R] */
+    gdn_attention_lane *lanes;     /* [R]: those that have rows */
     gdn_moe_space       moe;       /* with experts */
     void               *block;     /* all of them */
     size_t              n_bytes;   /* of the block */
@@ -44,7 +44,7 @@ typedef struct gdn_pass {
     gdn_cache              *cache;
     gdn_kv                 *kv;
     const gdn_forward_args *a;
-    int                     n_rows;
+    int                     n_rows, n_active; /* rows; lanes that have any */
 } gdn_pass;
 
 /* x += what the experts of each row make of it; w->u is its norm. */

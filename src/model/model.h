@@ -3,6 +3,7 @@
 #define GDN_MODEL_MODEL_H
 #include "device/dense.h"
 #include "format/checkpoint.h"
+#include "gdn/gdn.h"
 #include "state/kv.h"
 
 typedef struct gdn_delta_layer_weights {
@@ -56,10 +57,7 @@ gdn_delta_config gdn_model_delta(const gdn_model_config *config);
 /* Bytes of the packed weights of a text model. */
 size_t gdn_model_bytes(const gdn_model_config *config, bool tied);
 
-/* Called while weights are packed, from the thread that loads: `done` of gdn_model_bytes so far. */
-typedef void gdn_load_progress_fn(void *arg, size_t done_bytes, size_t total_bytes);
-
-/* Load a checkpoint into packed memory; progress may be NULL.  UNSUPPORTED: a hidden size that is no multiple of 32; NO_MEMORY.
+/* Load a checkpoint into packed memory; progress, of gdn_model_bytes, may be NULL.  UNSUPPORTED: a hidden size that is no multiple of 32; NO_MEMORY.
  * The checkpoint is not needed afterwards.  Free with gdn_model_close. */
 gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn_load_progress_fn *progress, void *arg,
                           gdn_error *err);

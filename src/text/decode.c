@@ -1,4 +1,4 @@
-#include "text/decode.h"
+#include "gdn/gdn.h"
 #include "base/status.h"
 #include "text/scan_utf8.h"
 #include "text/tokenizer_parts.h"

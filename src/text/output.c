@@ -1,6 +1,8 @@
-#include "text/output.h"
-#include "text/output_call.h"
+#include "gdn/gdn.h"
 #include "base/alloc.h"
+#include "base/float_mode.h"
+#include "base/status.h"
+#include "text/output_call.h"
 #include <stdint.h>
 #include <string.h>
 
@@ -9,7 +11,7 @@ typedef enum mode { MODE_START, MODE_REASONING, MODE_CONTENT, MODE_CALL } mode;
 struct gdn_output {
     gdn_output_fn *fn;
     void          *arg;
-    const json_t  *tools; /* NULL: calls are text */
+    json_t        *tools; /* NULL: calls are text */
     mode           mode;
     int            skip; /* newlines that are still to be dropped */
     char          *held; /* of it n bytes from `from` on are not decided yet */
@@ -21,7 +23,23 @@ struct gdn_output {
 
 static const char think_tag[] = "<think>", think_end[] = "</think>", call_tag[] = "<tool_call>";
 
-gdn_status gdn_output_open(gdn_output **out, const json_t *tools, bool in_reasoning, gdn_output_fn *fn, void *arg,
+static gdn_status read_tools(json_t **tools, const char *text, gdn_error *err)
+{
+    json_error_t problem = {0}; /* jansson leaves its code alone where memory ends at once */
+    *tools = json_loads(text, JSON_ALLOW_NUL, &problem);
+    if (json_is_array(*tools)) return GDN_OK;
+    const bool parsed = *tools != NULL;
+    json_decref(*tools);
+    *tools = NULL;
+    const enum json_error_code code = json_error_code(&problem);
+    if (!parsed && (code == json_error_out_of_memory || code == json_error_unknown))
+        return gdn_fail(err, GDN_NO_MEMORY, 0, "output parser: no memory for the tools");
+    return gdn_fail(err, GDN_BAD_ARGUMENT, parsed ? 0 : problem.position,
+                    "output parser: the tools are not the JSON text of an array (%s)",
+                    parsed ? "it is another value" : problem.text);
+}
+
+gdn_status gdn_output_open(gdn_output **out, const char *tools, bool in_reasoning, gdn_output_fn *fn, void *arg,
                            gdn_error *err)
 {
     if (!out || !fn) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "output parser: out and fn must not be NULL; pass both");
@@ -29,8 +47,16 @@ gdn_status gdn_output_open(gdn_output **out, const json_t *tools, bool in_reason
     if (!output) return gdn_fail(err, GDN_NO_MEMORY, 0, "output parser: no memory for it");
     output->fn = fn;
     output->arg = arg;
-    output->tools = json_array_size(tools) ? tools : NULL;
     output->mode = in_reasoning ? MODE_REASONING : MODE_START;
+    const gdn_status status = tools ? read_tools(&output->tools, tools, err) : GDN_OK;
+    if (status) {
+        gdn_output_close(output);
+        return status;
+    }
+    if (!json_array_size(output->tools)) {
+        json_decref(output->tools);
+        output->tools = NULL;
+    }
     *out = output;
     return GDN_OK;
 }
@@ -39,6 +65,7 @@ void gdn_output_close(gdn_output *output)
 {
     if (!output) return;
     gdn_call_clear(&output->call);
+    json_decref(output->tools);
     free(output->held);
     free(output);
 }
@@ -202,7 +229,10 @@ gdn_status gdn_output_feed(gdn_output *output, const char *bytes, size_t n, gdn_
     }
     memcpy(output->held + output->n, bytes, n);
     output->n = wanted;
-    return advance(output, err);
+    const unsigned long long floats = gdn_float_mode_enter(); /* numbers of calls become JSON */
+    const gdn_status         status = advance(output, err);
+    gdn_float_mode_leave(floats);
+    return status;
 }
 
 gdn_status gdn_output_end(gdn_output *output, gdn_error *err)

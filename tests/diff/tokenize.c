@@ -5,7 +5,7 @@
  *   P text                 -> n, n ends              pre-tokenise text that is UTF-8
  *   N text                 -> text                   repair and normalise
  *   U                      -> 0x110000 bytes         1 for each code point that utf8proc does not know */
-#include "text/decode.h"
+#include "text/tokenizer.h"
 #include "text/scan.h"
 #include "text/tokenizer_nfc.h"
 #include "text/tokenizer_parts.h"

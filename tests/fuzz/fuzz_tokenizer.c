@@ -1,6 +1,6 @@
 /* A tokenizer.json, then after the first NUL a text.  The file is refused with a sentence, or makes a tokenizer that encodes
  * the text: as one span and in pieces to the same ids, and to ids that decode to the text's normal form. */
-#include "text/decode.h"
+#include "text/tokenizer.h"
 #include "text/tokenizer_nfc.h"
 #include "text/tokenizer_parts.h"
 #include <stdlib.h>

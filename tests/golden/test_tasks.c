@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "engine/engine.h"
+#include "gdn/gdn.h"
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +79,8 @@ static void test_tasks(void **unused)
                                        json_object_get(item, "enable_thinking"), "add_generation_prompt", 1);
         gdn_ids       prompt = {0};
         bool          ended;
-        ACCEPTED(gdn_engine_encode_chat(engine, vars, NULL, &prompt, NULL, &err));
+        char         *json = json_dumps(vars, 0);
+        ACCEPTED(gdn_engine_encode_chat(engine, json, NULL, &prompt, NULL, &err));
         assert_int_equal(prompt.n, json_integer_value(json_object_get(item, "tokens")));
         char *text = reply(engine, sequence, &prompt, &ended), *answer, *expected, *want;
         n_same += strcmp(text, json_string_value(json_object_get(item, "reply"))) == 0;
@@ -90,6 +92,7 @@ static void test_tasks(void **unused)
         free(want);
         free(text);
         free(prompt.id);
+        free(json);
         json_decref(vars);
     }
     print_message("%d of %d right, %d in the recording; %d replies the same as there\n", n_right, n, n_recorded,

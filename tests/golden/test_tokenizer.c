@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "text/decode.h"
+#include "text/tokenizer.h"
 #include "text/scan.h"
 #include "text/scan_utf8.h"
 #include <jansson.h>

@@ -1,4 +1,4 @@
-"""The sampler of src/engine/sampler.h once more, in exact arithmetic and with sorting: made from the contract there and from the
+"""The sampler of include/gdn/gdn.h once more, in exact arithmetic and with sorting: made from the contract there and from the
 formula of gdn_expf in src/kernel/math.h.  `python3 tests/unit/sampler_reference.py` prints the table `recorded` of
 tests/unit/test_sampler.c.  Floats are fractions; f32 rounds one to the nearest float, ties to even."""
 from fractions import Fraction as F

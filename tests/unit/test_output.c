@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "support/random.h"
-#include "text/output.h"
+#include "gdn/gdn.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void on_event(void *arg, const gdn_output_event *event)
 }
 
 /* A stream that is fed in pieces that end at `cuts` (ascending) and at its end. */
-static void parse(record *r, const json_t *tools, bool in_reasoning, const char *stream, const size_t *cuts,
+static void parse(record *r, const char *tools, bool in_reasoning, const char *stream, const size_t *cuts,
                   size_t n_cuts)
 {
     gdn_output *output = NULL;
@@ -86,29 +86,14 @@ static void parse(record *r, const json_t *tools, bool in_reasoning, const char 
 
 /* ---- the tools --------------------------------------------------------------------------------------------------------------- */
 
-static json_t *tools;
-
-static int open_tools(void **state)
-{
-    (void)state;
-    tools = json_loads(
-        "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {\"type\": \"object\", "
-        "\"properties\": {"
-        "\"s\": {\"type\": \"string\"}, \"i\": {\"type\": \"integer\"}, \"n\": {\"type\": \"number\"},"
-        "\"b\": {\"type\": \"boolean\"}, \"o\": {\"type\": \"object\"}, \"a\": {\"type\": \"array\"},"
-        "\"in\": {\"type\": [\"integer\", \"null\"]}, \"si\": {\"type\": [\"integer\", \"string\"]},"
-        "\"any\": {\"anyOf\": [{\"type\": \"boolean\"}, {\"type\": \"number\"}]}, \"e\": {\"enum\": [1, 2]}}}}},"
-        "{\"name\": \"flat\", \"parameters\": {\"properties\": {\"i\": {\"type\": \"integer\"}}}}]",
-        0, NULL);
-    return tools == NULL;
-}
-
-static int close_tools(void **state)
-{
-    (void)state;
-    json_decref(tools);
-    return 0;
-}
+static const char tools[] =
+    "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {\"type\": \"object\", "
+    "\"properties\": {"
+    "\"s\": {\"type\": \"string\"}, \"i\": {\"type\": \"integer\"}, \"n\": {\"type\": \"number\"},"
+    "\"b\": {\"type\": \"boolean\"}, \"o\": {\"type\": \"object\"}, \"a\": {\"type\": \"array\"},"
+    "\"in\": {\"type\": [\"integer\", \"null\"]}, \"si\": {\"type\": [\"integer\", \"string\"]},"
+    "\"any\": {\"anyOf\": [{\"type\": \"boolean\"}, {\"type\": \"number\"}]}, \"e\": {\"enum\": [1, 2]}}}}},"
+    "{\"name\": \"flat\", \"parameters\": {\"properties\": {\"i\": {\"type\": \"integer\"}}}}]";
 
 /* ---- streams and what they mean ------------------------------------------------------------------------------------------------ */
 
@@ -366,5 +351,5 @@ int main(void)
         cmocka_unit_test(test_random_streams), cmocka_unit_test(test_text_comes_at_once),
         cmocka_unit_test(test_long_value),     cmocka_unit_test(test_bad_arguments),
     };
-    return cmocka_run_group_tests(tests, open_tools, close_tools);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

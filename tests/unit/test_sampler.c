@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "engine/sampler.h"
+#include "gdn/gdn.h"
 #include <math.h>
 #include <string.h>
 

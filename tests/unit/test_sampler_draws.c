@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "engine/sampler.h"
+#include "gdn/gdn.h"
 #include "kernel/math.h"
 #include "support/random.h"
 #include <float.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "engine/stops.h"
+#include "gdn/gdn.h"
 #include "support/random.h"
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "text/decode.h"
+#include "text/tokenizer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
