@@ -139,7 +139,7 @@ $(EXAMPLES): $(BUILD)/%: $(BUILD)/%.o $(LIB)
 	$(LINK) -o $@ $^ $(LDLIBS)
 
 # A test in tests/fault defines __wrap_malloc and the rest, and so decides which allocation fails.
-WRAPPED = malloc calloc aligned_alloc posix_memalign free pthread_create
+WRAPPED = malloc calloc realloc strdup aligned_alloc posix_memalign free pthread_create
 $(FAULTS): private LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
 $(CMOCKAS): $(BUILD)/%: $(BUILD)/%.o $(TEST_LIB) $(ENGINE) $(LIB)
 	$(LINK) -o $@ $^ $(CMOCKA) $(ENGINE_LIBS) $(LDLIBS)

@@ -2,7 +2,6 @@
  * the calls of a step, which must not allocate at all. */
 #include "fault/wrapped.h"
 #include "unit/lanes.h"
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -36,13 +35,6 @@ static const struct {
               {"gdn_cache_extract", extract, close_cache, 2},
               {"gdn_snapshot_take", take, release, 1},
               {"gdn_snapshot_load", load, release, 1}};
-
-static int lowest_descriptor(void)
-{
-    const int fd = open("/dev/null", O_RDONLY);
-    assert_true(fd >= 0 && !close(fd));
-    return fd;
-}
 
 static void every_allocation_fails(void **unused)
 {
