@@ -1,6 +1,6 @@
 # gdn: see `make help`.
 VERSION = 0.1.0
-SONAME  = libgdn.so.0
+SOVERSION = 0
 
 BUILD  ?= $(if $(DEBUG),build/debug,build)
 PREFIX ?= /usr/local
@@ -40,13 +40,15 @@ objects = $(filter-out $(FOREIGN),$(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1))))
 program = $(patsubst %.c,$(BUILD)/%,$(call sources,$(1)))
 
 HEADERS  := $(wildcard include/gdn/*.h)
+LIB_API  := include/gdn/delta.h include/gdn/status.h
+ENG_API  := include/gdn/gdn.h
 LIB_OBJ  := $(call objects,src/base/*.c src/kernel/*.c src/kernel/ref/*.c $(if $(ISA_DIR),src/kernel/$(ISA_DIR)/*.c) \
                            src/device/*.c src/state/*.c src/model/delta_layer.c)
 ENG_OBJ  := $(filter-out $(LIB_OBJ),$(call objects,src/format/*.c src/text/*.c src/model/*.c src/engine/*.c))
 CLI_OBJ  := $(call objects,src/cli/*.c)
 LIB      := $(BUILD)/libgdn.a
-SHARED   := $(BUILD)/libgdn.so.$(VERSION)
 ENGINE   := $(if $(STANDIN),,$(BUILD)/libgdn-engine.a)
+SHARED   := $(BUILD)/libgdn.so $(if $(STANDIN),,$(BUILD)/libgdn-engine.so)
 CLI      := $(if $(CLI_OBJ),$(BUILD)/gdn)
 EXAMPLES := $(call program,examples/*.c)
 
@@ -70,7 +72,7 @@ TEST_LIB   := $(if $(HELP_OBJ),$(BUILD)/tests/libtests.a)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: lib $(CLI) $(EXAMPLES)
+all: lib $(ENGINE) $(SHARED) $(CLI) $(EXAMPLES)
 lib: $(LIB) $(BUILD)/libgdn.so
 tests: $(CMOCKAS) $(KERNELS) $(REPLAYS) $(DIFFS)
 
@@ -123,20 +125,25 @@ $(LIB) $(ENGINE) $(BUILD)/tests/libtests.a:
 	@mkdir -p $(@D) && rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-# The shared library exports what the public headers declare, and no more.
-$(BUILD)/gdn.map: $(HEADERS) tools/exports.sh
+# A shared library exports what its public headers declare, and no more; that of the engine has the heart inside.
+$(BUILD)/libgdn.map: $(LIB_API)
+$(BUILD)/libgdn-engine.map: $(ENG_API)
+$(BUILD)/%.map: tools/exports.sh
 	@mkdir -p $(@D)
-	$(Q)sh tools/exports.sh --map $(HEADERS) >$@
-$(SHARED): $(LIB_OBJ) $(BUILD)/gdn.map
-	$(LINK) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(BUILD)/gdn.map $(if $(SAN),,-Wl,-z,defs) \
-	  -o $@ $(LIB_OBJ) $(LDLIBS)
-$(BUILD)/libgdn.so: $(SHARED)
-	@ln -sf $(notdir $(SHARED)) $(BUILD)/$(SONAME) && ln -sf $(SONAME) $@
+	$(Q)sh tools/exports.sh --map $(filter %.h,$^) >$@
+$(BUILD)/libgdn.so.$(VERSION): $(LIB_OBJ) $(BUILD)/libgdn.map
+$(BUILD)/libgdn-engine.so.$(VERSION): private LDLIBS := $(ENGINE_LIBS) $(LDLIBS)
+$(BUILD)/libgdn-engine.so.$(VERSION): $(ENG_OBJ) $(LIB_OBJ) $(BUILD)/libgdn-engine.map
+$(BUILD)/%.so.$(VERSION):
+	$(LINK) -shared -Wl,-soname,$*.so.$(SOVERSION) -Wl,--version-script=$(BUILD)/$*.map $(if $(SAN),,-Wl,-z,defs) \
+	  -o $@ $(filter %.o,$^) $(LDLIBS)
+$(BUILD)/%.so: $(BUILD)/%.so.$(VERSION)
+	@ln -sf $(notdir $<) $(BUILD)/$*.so.$(SOVERSION) && ln -sf $*.so.$(SOVERSION) $@
 
 $(BUILD)/gdn: $(CLI_OBJ) $(ENGINE) $(LIB)
 	$(LINK) -o $@ $^ $(ENGINE_LIBS) $(LDLIBS)
-$(EXAMPLES): $(BUILD)/%: $(BUILD)/%.o $(LIB)
-	$(LINK) -o $@ $^ $(LDLIBS)
+$(EXAMPLES): $(BUILD)/%: $(BUILD)/%.o $(ENGINE) $(LIB)
+	$(LINK) -o $@ $^ $(ENGINE_LIBS) $(LDLIBS)
 
 # A test in tests/fault defines __wrap_malloc and the rest, and so decides which allocation fails.
 WRAPPED = malloc calloc realloc strdup aligned_alloc posix_memalign free pthread_create
@@ -209,7 +216,7 @@ run-fuzz: $(FUZZERS)
 
 check:
 	@sh tools/install_deps.sh check
-	@+$(MAKE) --no-print-directory lib $(ENGINE)
+	@+$(MAKE) --no-print-directory lib $(ENGINE) $(SHARED)
 	@BUILD='$(BUILD)' CC='$(CC)' sh tools/check.sh
 
 # ---- use -----------------------------------------------------------------------------------------------------------
@@ -221,14 +228,17 @@ run:
 	@+$(MAKE) --no-print-directory $(BUILD)/gdn
 	$(BUILD)/gdn run --chat -p 'What is 12 + 30?'
 
-install: lib $(CLI)
+install: $(LIB) $(ENGINE) $(SHARED) $(CLI)
 	install -d $(DESTDIR)$(PREFIX)/include/gdn $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/gdn
-	install -m 644 $(LIB) $(DESTDIR)$(LIBDIR)
-	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)
-	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libgdn.so
-	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' gdn.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/gdn.pc
+	install -m 644 $(LIB) $(ENGINE) $(DESTDIR)$(LIBDIR)
+	set -e; for name in $(basename $(notdir $(SHARED))); do \
+	  install -m 755 $(BUILD)/$$name.so.$(VERSION) $(DESTDIR)$(LIBDIR); \
+	  ln -sf $$name.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$$name.so.$(SOVERSION); \
+	  ln -sf $$name.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/$$name.so; done
+	set -e; for name in gdn $(if $(ENGINE),gdn-engine); do \
+	  sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' $$name.pc.in \
+	    >$(DESTDIR)$(LIBDIR)/pkgconfig/$$name.pc; done
 	$(if $(CLI),install -m 755 $(CLI) $(DESTDIR)$(PREFIX)/bin)
 	install -d $(DESTDIR)$(DEMO_DIR)
 	install -m 644 $(wildcard models/demo/*) $(DESTDIR)$(DEMO_DIR)
@@ -237,13 +247,13 @@ clean:
 	rm -rf $(BUILD)
 
 define HELP
-make            the library, the program gdn and the examples, in $(BUILD) (installs a compiler, jansson and utf8proc
+make            the libraries, the program gdn and the examples, in $(BUILD) (installs a compiler, jansson and utf8proc
                 if they are missing; `make lib` needs the compiler alone)
 make run        build, and answer a prompt with the model that ships (installs what is missing)
 make test       build and run all tests (installs cmocka, the aarch64 tools, tokenizers and jinja2 if they are missing)
 make check      format, layers, symbols, sizes, headers and the static analysers
 make bench      time every operation at every CPU level
-make install    headers, libgdn, gdn.pc, gdn and the demo model below DESTDIR and PREFIX ($(PREFIX))
+make install    headers, both libraries with their .pc, gdn and the demo model below DESTDIR and PREFIX ($(PREFIX))
 make asan | ubsan | tsan | msan      the tests under a sanitizer
 make fuzz       libFuzzer on every target, FUZZ_SECONDS ($(FUZZ_SECONDS)) each
 make clean
