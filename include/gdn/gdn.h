@@ -190,7 +190,7 @@ typedef int gdn_progress_fn(void *arg, int done, int total);
  *   - the list of the last gdn_sequence_set that was completed begins it: only what follows that is (an answer made again, or
  *     edited);
  *   - else all is.
- * It is computed in pieces of up to 256 tokens; progress, when not NULL, is called after each and must not call
+ * It is computed in pieces of up to 512 tokens (256 of a small model); progress, when not NULL, is called after each and must not call
  * the engine or its sequences.  *n_computed, when not NULL, receives the tokens to do.
  * BAD_ARGUMENT: too many tokens, or an id out of range; NO_SLOT: kv_tokens are used up.  BAD_STATE: stopped by progress; the
  * sequence holds what was done, and the same call goes on from there. */

@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TOKENS = 32768 };
+enum {
+    MAX_TOKENS = 32768,
+    CACHED =
+        64 << 20, /* bytes of weights that a cache may hold; larger ones come from memory, for more rows at a time */
+};
 
 /* ---- opening: each step fills its part of the engine ---------------------------------------------------------------- */
 
@@ -82,7 +86,8 @@ static gdn_status open_memory(gdn_engine *e, const gdn_engine_options *o, gdn_er
         return gdn_fail(err, GDN_BAD_ARGUMENT, o->max_tokens,
                         "engine: %d tokens a sequence; this model has room for 1 to %d", o->max_tokens,
                         e->model->config.max_positions);
-    e->max_step = e->n_sequences > GDN_PIECE ? e->n_sequences : GDN_PIECE;
+    e->piece = gdn_model_bytes(&e->model->config, true) > CACHED ? 512 : 256;
+    e->max_step = e->n_sequences > e->piece ? e->n_sequences : e->piece;
     gdn_status s = gdn_compute_open(&e->compute, o->level, o->n_threads, err);
     if (!s) s = open_lanes(e, o, err);
     if (!s) s = gdn_workspace_open(&e->workspace, e->model, e->compute, e->max_step, e->max_tokens, err);

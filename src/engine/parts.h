@@ -6,8 +6,6 @@
 #include "model/model.h"
 #include "text/template.h"
 
-enum { GDN_PIECE = 256 }; /* tokens of a prompt that are computed at a time */
-
 /* A sequence is a lane, of the cache and of kv alike.  The lanes of `marks` hold, for each sequence, the state at the end of the
  * last list that it was set to.
  *
@@ -25,7 +23,8 @@ struct gdn_engine {
     gdn_kv               *kv;            /* likewise */
     gdn_workspace        *workspace;
     int                   n_sequences, max_tokens, max_step;
-    bool                 *used; /* [n_sequences]: lanes that a sequence owns */
+    int                   piece; /* tokens of a prompt that are computed at a time */
+    bool                 *used;  /* [n_sequences]: lanes that a sequence owns */
 
     /* of the step that runs */
     const gdn_step **step_of;  /* [n_sequences]: NULL for lanes without tokens */

@@ -159,7 +159,7 @@ gdn_status gdn_sequence_set(gdn_sequence *seq, const int32_t *tokens, int n, gdn
     if (n_computed) *n_computed = total;
     rewind_to(seq, from);
     while (!s && seq->length < n) {
-        const int      most = n - seq->length < GDN_PIECE ? n - seq->length : GDN_PIECE;
+        const int      piece = seq->engine->piece, most = n - seq->length < piece ? n - seq->length : piece;
         const gdn_step step = {seq, tokens + seq->length, most};
         s = gdn_engine_append(seq->engine, &step, 1, seq->length + most == n, err);
         if (!s && progress && progress(arg, seq->length - from, total) && seq->length < n)

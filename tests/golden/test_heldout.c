@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 #include "law/model.h"
-#include "text/decode.h"
+#include "text/tokenizer.h"
 #include <math.h>
 
 enum { WINDOW = 2048, SHORTEST = 16, SOURCES = 34 };
