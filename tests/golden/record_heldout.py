@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""record_heldout.py TRAIN_FOLDER: what the code that trained models/demo (its model.py, in float32) makes of heldout.json, to
+"""record_heldout.py [SOURCE...]: what the code that trained models/demo (tools/train/model.py, in float32) makes of heldout.json, to
 stdout, for heldout_bits.json.  Measured as for the model card: a text's tokens in windows of 2048, none at the front, each
 window from no state, the token after the window being its last target; windows of 16 tokens or fewer are left out, and a
-window has the bytes of its targets.  Run in the repository's root; needs the packages torch and tokenizers."""
+window has the bytes of its targets.  All sources, or those named.  Run in the repository's root; needs the packages torch,
+safetensors and tokenizers."""
 import json
 import math
 import sys
@@ -10,24 +11,10 @@ import sys
 import tokenizers
 import torch
 
-sys.path.insert(0, sys.argv[1])
-import model as M  # noqa: E402
+sys.path.insert(0, "tools/train")
+from model import load  # noqa: E402
 
 WINDOW = 2048
-
-
-def load(path):
-    raw = open(path, "rb").read()
-    n = int.from_bytes(raw[:8], "little")
-    tensors = {}
-    for name, t in json.loads(raw[8 : 8 + n]).items():
-        if name != "__metadata__":
-            first, end = t["data_offsets"]
-            data = bytearray(raw[8 + n + first : 8 + n + end])
-            bf16 = t["dtype"] == "BF16"
-            values = torch.frombuffer(data, dtype=torch.int16).view(torch.bfloat16) if bf16 else torch.frombuffer(data, dtype=torch.float32)
-            tensors[name] = values.view(t["shape"])
-    return tensors
 
 
 def bits_of(model, ids):
@@ -40,13 +27,12 @@ def bits_of(model, ids):
 
 @torch.no_grad()
 def main():
-    M.CORE_DTYPE = torch.float32
-    model = M.Model(M.Cfg())
-    M.load_hf(model, load("models/demo/model.safetensors"))
-    model.eval()
+    model = load("models/demo/model.safetensors").eval()
     tokenizer = tokenizers.Tokenizer.from_file("models/demo/tokenizer.json")
     sources = {}
     for item in json.load(open("tests/golden/heldout.json")):
+        if sys.argv[1:] and item["source"] not in sys.argv[1:]:
+            continue
         s = sources.setdefault(item["source"], dict(tokens=0, bytes=0, bits=0.0))
         ids = tokenizer.encode(item["text"], add_special_tokens=False).ids
         for first in range(0, len(ids), WINDOW):
