@@ -12,10 +12,11 @@
  * FMA bound, against 70 % the other way).  Narrower ones unpack weights too often so: a run of them is first
  * expanded to f32 in L1, where all the blocks of rows find it, and registers hold E, then O, of one block. */
 enum {
-    MATMUL_VECS = GDN_PANEL / VEC_WIDTH,      /* of a panel */
-    MATMUL_FEW = VEC_WIDTH == 16 ? 4 : 2,     /* rows */
-    MATMUL_ALONE = 4 / MATMUL_VECS,           /* panels at a time of one row: 8 chains hide the latency */
-    MATMUL_TOGETHER = VEC_WIDTH == 16 ? 2 : 1 /* panels at a time of several */
+    MATMUL_VECS = GDN_PANEL / VEC_WIDTH,       /* of a panel */
+    MATMUL_FEW = VEC_WIDTH == 16 ? 4 : 2,      /* rows */
+    MATMUL_ALONE = 4 / MATMUL_VECS,            /* panels at a time of one row: 8 chains hide the latency */
+    MATMUL_TOGETHER = VEC_WIDTH == 16 ? 2 : 1, /* panels at a time of several */
+    MATMUL_AHEAD = 2048 /* bytes of weights to ask for ahead: the prefetchers of the CPU stop at the end of a page */
 };
 
 /* Pairs of bf16, as 32-bit numbers: the even k below, the odd one above. */
@@ -62,8 +63,10 @@ VEC_INLINE void matmul_direct(const gdn_matmul_job *j, const float *x, int of, i
         for (int s = 0; s < GDN_RUN; s += 2) {
             VEC_UNROLL
             for (int v = 0; v < vecs; v++) {
-                const matmul_pairs pairs =
-                    matmul_load(w[v / MATMUL_VECS] + (size_t)(k + s) * GDN_PANEL + v % MATMUL_VECS * 2 * VEC_WIDTH);
+                const uint16_t *const at =
+                    w[v / MATMUL_VECS] + (size_t)(k + s) * GDN_PANEL + v % MATMUL_VECS * 2 * VEC_WIDTH;
+                __builtin_prefetch((const char *)at + MATMUL_AHEAD);
+                const matmul_pairs pairs = matmul_load(at);
                 VEC_UNROLL
                 for (int r = 0; r < rows; r++) {
                     even[r][v] = v_fma(v_set1(x[r * GDN_RUN + s]), matmul_even(pairs), even[r][v]);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 enum {
-    FEW_ROWS = 4, /* up to so many the weights' way from memory decides, and vectors keep up with it */
     TILE_ROWS = 16,
     TILE_BYTES = 64,
     BLOCK_ROWS = 3 * TILE_ROWS,
@@ -196,7 +195,7 @@ static void look_for(const gdn_matmul_job *j, const step *s, const step *then, a
     const int       last = then->panel >= j->n_panels, n_inputs = last ? j->n_inputs : then->end - then->k;
     const uint16_t *w = last ? j->soon : weights_of(j, then);
     if (!w || (!last && then->panel + 1 == j->n_panels)) return;
-    const int n_runs = j->n_rows / BLOCK_ROWS * ((s->end - s->k) / GDN_RUN) + 1; /* in which it can be done, about */
+    const int n_runs = (j->n_rows + BLOCK_ROWS - 1) / BLOCK_ROWS * ((s->end - s->k) / GDN_RUN); /* or a few more */
     next->w = (const char *)w;
     next->second = (const char *)(w + (size_t)GDN_PANEL * j->n_inputs);
     next->lines = n_inputs / GDN_RUN * TILE_ROWS;
@@ -227,10 +226,6 @@ static void all_rows(const gdn_matmul_job *j, const step *s, const step *then, i
 /* Of x as many inputs at a time as stay in L2; C waits in y meanwhile, which needs whole panels. */
 void gdn_matmul_amx(const gdn_matmul_job *j)
 {
-    if (j->n_rows <= FEW_ROWS) {
-        gdn_matmul_avx512(j);
-        return;
-    }
     const int cached = X_BYTES / (int)sizeof *j->x / j->n_rows / GDN_RUN * GDN_RUN;
     const int n_inputs = j->n_outputs % GDN_PANEL || cached < GDN_RUN ? j->n_inputs : cached;
     int       configured = 0;
