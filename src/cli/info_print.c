@@ -69,7 +69,7 @@ static void print_plan(const gdn_plan *p)
     printf("\nmemory\n");
     printf("  weights      %s", gdn_size_words(p->weights).text);
     if (p->mtp_weights) printf(" and %s for MTP", gdn_size_words(p->mtp_weights).text);
-    printf(", in bf16\n");
+    printf("\n");
     printf("  state        %s a sequence\n", gdn_size_words(p->state).text);
     printf("  KV           %s a token", gdn_size_words(p->kv_per_token).text);
     if (p->mtp_kv_per_token) printf(" and %s for MTP", gdn_size_words(p->mtp_kv_per_token).text);

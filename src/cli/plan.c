@@ -1,4 +1,5 @@
 #include "cli/plan.h"
+#include "model/model.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +34,12 @@ gdn_resident gdn_resident_now(void)
 gdn_plan gdn_plan_of(const gdn_model_config *c, bool tied, bool has_mtp)
 {
     enum { BF16_BYTES = 2, F32_BYTES = 4 };
-    gdn_plan       p = {.available = system_bytes("/proc/meminfo", "MemAvailable:")};
-    const uint64_t tail = BF16_BYTES * (uint64_t)(c->n_taps - 1) * (uint64_t)gdn_config_channels(c);
-    const uint64_t S = F32_BYTES * (uint64_t)c->n_value_heads * (uint64_t)c->value_dim * (uint64_t)c->key_dim;
-    const uint64_t kv = 2 * BF16_BYTES * (uint64_t)c->n_kv_heads * (uint64_t)c->head_dim;
-    p.weights = BF16_BYTES * gdn_text_parameters(c, tied);
+    const gdn_delta_config d = gdn_model_delta(c); /* of the linear layers, as they run */
+    gdn_plan               p = {.available = system_bytes("/proc/meminfo", "MemAvailable:")};
+    const uint64_t         tail = F32_BYTES * (uint64_t)(d.n_taps - 1) * (uint64_t)gdn_channels(&d);
+    const uint64_t         S = F32_BYTES * (uint64_t)d.n_value_heads * (uint64_t)d.value_dim * (uint64_t)d.key_dim;
+    const uint64_t         kv = 2 * BF16_BYTES * (uint64_t)c->n_kv_heads * (uint64_t)c->head_dim;
+    p.weights = gdn_model_bytes(c, tied);
     p.mtp_weights = has_mtp ? BF16_BYTES * gdn_mtp_parameters(c) : 0;
     p.state = (tail + S) * (uint64_t)gdn_layers_with(c, GDN_MIXER_LINEAR);
     p.kv_per_token = kv * (uint64_t)gdn_layers_with(c, GDN_MIXER_FULL);

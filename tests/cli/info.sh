@@ -7,7 +7,8 @@ HF_HOME=$dir/hf
 export HF_HOME
 
 # Everything but the last line stands in models/demo: config.json, MODEL_CARD.md, the header of model.safetensors.
-# Sizes: 6 layers of 3*1024*2 bytes of tail and 4*128*128*4 of S, 2 layers (and MTP) of 2*1*256*2 bytes.
+# Sizes: matrices in bf16 and panels of 16 rows, vectors in f32; 6 layers of 3*1024*4 bytes of tail and 4*128*128*4 of S, 2
+# layers (and MTP) of 2*1*256*2 bytes.
 cat >"$dir/want" <<'END'
 model          models/demo
 architecture   qwen3_5_text, made to run in BF16, the embedding as output matrix
@@ -22,8 +23,8 @@ tokenizer      4096 tokens
 stop tokens    4081 <|im_end|>, 4079 <|endoftext|>
 
 memory
-  weights      13.1 MiB and 1.6 MiB for MTP, in bf16
-  state        1.5 MiB a sequence
+  weights      13.2 MiB and 1.6 MiB for MTP
+  state        1.6 MiB a sequence
   KV           2.0 KiB a token and 1.0 KiB for MTP
 END
 demo() { # ARGUMENTS...
@@ -39,15 +40,20 @@ prints '^  fits         ([0-9,]+ tokens in|no: .* available, [0-9.]+ MiB needed|
 # The same as numbers, and the sum that says what fits.
 run info --json
 cp "$dir/out" "$dir/json"
+mlp=$((2 * 3 * 256 * 256))
+linear=$((mlp + 2 * 256 * (1024 + 512 + 16 + 16 + 512) + 4 * (4 * 1024 + 128 + 2 * 256) + 2 * 64)) # the gates' vectors: a cache line
+full=$((mlp + 2 * 256 * (1024 + 256 + 256 + 512) + 4 * (2 * 256 + 2 * 256)))
+weights=$((2 * 4096 * 256 + 4 * (256 + 32) + 6 * linear + 2 * full))
+state=$((6 * (3 * 1024 * 4 + 4 * 128 * 128 * 4)))
 number() { sed -n 's/^ *"'"$1"'": \([0-9]*\),*$/\1/p' "$dir/json"; }
-for line in parameters=6858800 mtp_parameters=853760 weight_bytes=$((2 * 6858800)) mtp_weight_bytes=$((2 * 853760)) \
-    state_bytes_per_sequence=$((6 * (3 * 1024 * 2 + 4 * 128 * 128 * 4))) kv_bytes_per_token=$((2 * 2 * 256 * 2)) \
+for line in parameters=6858800 mtp_parameters=853760 weight_bytes=$weights mtp_weight_bytes=$((2 * 853760)) \
+    state_bytes_per_sequence=$state kv_bytes_per_token=$((2 * 2 * 256 * 2)) \
     mtp_kv_bytes_per_token=$((2 * 256 * 2)) tokens=4096 count=123 context=4096; do
     if [ "$(number "${line%%=*}")" = "${line#*=}" ]; then ok; else fail "gdn info --json: $line"; fi
 done
 available=$(number available_bytes)
 if [ -n "$available" ]; then
-    fits=$(((available - 2 * (6858800 + 853760) - 1609728) / 3072))
+    fits=$(((available - weights - 2 * 853760 - state) / 3072))
     if [ "$(number tokens_that_fit)" = $fits ]; then ok; else fail "gdn info --json: tokens_that_fit is not $fits"; fi
 else
     skipped=$((skipped + 1))
@@ -59,7 +65,7 @@ prints '^experts        2 of 4 used, 16 wide; a shared one, 16 wide$' info tests
 prints '^architecture   qwen3_next, made to run in BF16, its own output matrix$' info tests/checkpoints/tiny-next
 prints '^tokenizer      none: there is no tokenizer.json$' info tests/checkpoints/tiny-moe-fused
 prints '^layers         3: 2 linear attention \(L\), 1 full attention \(F\), in the order LLF$' info tests/checkpoints/tiny-next
-prints '^  state        9.5 KiB a sequence$' info tests/checkpoints/tiny-moe
+prints '^  state        38.0 KiB a sequence$' info tests/checkpoints/tiny-moe # heads of 16 as heads of 32
 
 # A cache: whole ids before parts, the newest snapshot.
 cannot "gdn info: there is no folder 'tiny', and no Hugging Face cache to look in; give the folder of a model" info tiny
