@@ -92,14 +92,22 @@ static void consider(search *s, const char *folder)
     snprintf(s->folder, sizeof s->folder, "%s", folder);
 }
 
-/* "$HF_HOME/hub", where the Hugging Face tools keep what they download. */
+/* Where the Hugging Face tools keep what they download: as they do, ask these variables in this order. */
 static bool cache_folder(gdn_path *hub)
 {
-    const char *home = getenv("HF_HOME"), *user = getenv("HOME");
-    int         n = -1;
-    if (home && *home) n = snprintf(hub->text, sizeof hub->text, "%s/hub", home);
-    else if (user && *user) n = snprintf(hub->text, sizeof hub->text, "%s/.cache/huggingface/hub", user);
-    return n > 0 && (size_t)n < sizeof hub->text;
+    static const struct {
+        const char *variable, *below;
+    } places[] = {{"HF_HUB_CACHE", ""},
+                  {"HF_HOME", "/hub"},
+                  {"XDG_CACHE_HOME", "/huggingface/hub"},
+                  {"HOME", "/.cache/huggingface/hub"}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *folder = getenv(places[i].variable);
+        if (!folder || !*folder) continue;
+        const int n = snprintf(hub->text, sizeof hub->text, "%s%s", folder, places[i].below);
+        return n > 0 && (size_t)n < sizeof hub->text;
+    }
+    return false;
 }
 
 /* Append "/NAME"; false if it does not fit. */
@@ -110,6 +118,24 @@ static bool append(gdn_path *path, const char *name)
     path->text[length] = '/';
     memcpy(path->text + length + 1, name, n + 1);
     return true;
+}
+
+/* Make path, a repository's folder, the snapshot that its refs/main names, if that is there. */
+static bool main_snapshot(gdn_path *path)
+{
+    const size_t length = strlen(path->text);
+    char         commit[NAME_MAX + 1] = "";
+    FILE        *f = append(path, "refs/main") ? fopen(path->text, "r") : NULL;
+    path->text[length] = 0;
+    if (!f) return false;
+    const bool found = fgets(commit, sizeof commit, f) != NULL;
+    fclose(f);
+    commit[strcspn(commit, " \r\n")] = 0;
+    if (found && *commit && *commit != '.' && !strchr(commit, '/') && append(path, "snapshots") &&
+        append(path, commit) && gdn_path_is_folder(path->text))
+        return true;
+    path->text[length] = 0;
+    return false;
 }
 
 /* Make path, a folder of snapshots, the newest of them; of equally new ones the last by name. */
@@ -150,7 +176,9 @@ static int find_in_cache(gdn_path *model, const char *verb, const char *name)
     }
     if (s.n > 1)
         return gdn_cli_fail(GDN_EXIT_FAILED, verb, "'%s' fits %d models, %s; write more of it", name, s.n, s.ids);
-    if (!append(model, s.folder) || !append(model, "snapshots") || !newest_snapshot(model)) {
+    const bool fits = append(model, s.folder);
+    if (fits && main_snapshot(model)) return GDN_EXIT_OK;
+    if (!fits || !append(model, "snapshots") || !newest_snapshot(model)) {
         return gdn_cli_fail(GDN_EXIT_FAILED, verb, "%s has no snapshot of %s; download the model again", model->text,
                             s.ids);
     }

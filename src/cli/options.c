@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 int gdn_cli_fail(int status, const char *verb, const char *format, ...)
 {
@@ -22,11 +23,64 @@ int gdn_cli_flush(void)
     static int said;
     errno = 0;
     if (!fflush(stdout) && !ferror(stdout)) return GDN_EXIT_OK;
-    if (said++) return GDN_EXIT_FAILED;
+    if (said++ || errno == EPIPE) return GDN_EXIT_FAILED;
     return gdn_cli_fail(GDN_EXIT_FAILED, NULL,
                         "the results could not be written to standard output (%s); they are incomplete",
                         errno ? strerror(errno) : "write error");
 }
+
+double gdn_cli_seconds(void)
+{
+    static double   started;
+    struct timespec now, used;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const double seconds = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    if (started == 0) {
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+        started = seconds - (double)used.tv_sec - 1e-9 * (double)used.tv_nsec;
+    }
+    return seconds - started;
+}
+
+/* ---- the nearest name ---------------------------------------------------------------------------------------------- */
+
+/* Letters to insert, delete or change between two words of at most 31; more than any limit for longer ones. */
+static int distance(const char *a, const char *b)
+{
+    enum { MOST = 32 };
+    const int n = (int)strlen(b);
+    int       row[MOST] = {0};
+    if (n >= MOST) return MOST;
+    for (int j = 0; j <= n; j++) row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int corner = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            const int above = row[j], beside = row[j - 1];
+            const int least = (above < beside ? above : beside) + 1, change = corner + (a[i - 1] != b[j - 1]);
+            row[j] = least < change ? least : change;
+            corner = above;
+        }
+    }
+    return row[n];
+}
+
+const char *gdn_cli_hint(const char *word, const void *names, int n, size_t entry_bytes)
+{
+    static char hint[64];
+    int         best = 3; /* a name is near with at most two mistakes, and with half of it right */
+    for (int i = 0; i < n; i++) {
+        const char *name;
+        memcpy(&name, (const char *)names + (size_t)i * entry_bytes, sizeof name);
+        const int d = distance(word, name), letters = (int)strlen(name + strspn(name, "-"));
+        if (d >= best || letters < 3 || 2 * d > letters) continue;
+        best = d;
+        snprintf(hint, sizeof hint, " (did you mean %s?)", name);
+    }
+    return best < 3 ? hint : "";
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------- */
 
 static int read_number(const char *verb, const gdn_option *option, const char *text)
 {
@@ -66,16 +120,31 @@ static const gdn_option *find_option(const char *word, const gdn_option *options
     return NULL;
 }
 
+static int unknown(const char *verb, const char *word, const gdn_option *options, int n_options)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    if (*word != '-')
+        return gdn_cli_fail(GDN_EXIT_USAGE, verb, "unexpected argument '%s'; see 'gdn %s --help'", word, verb);
+    return gdn_cli_fail(GDN_EXIT_USAGE, verb, "unknown option '%s'%s; see 'gdn %s --help'", word,
+                        gdn_cli_hint(name, options, n_options, sizeof *options), verb);
+}
+
+static int add_text(const char *verb, const char *name, gdn_texts *texts, const char *text)
+{
+    if (texts->n == GDN_TEXTS_MAX)
+        return gdn_cli_fail(GDN_EXIT_USAGE, verb, "%s can be given %d times", name, GDN_TEXTS_MAX);
+    texts->text[texts->n++] = text;
+    return GDN_EXIT_OK;
+}
+
 int gdn_options_read(const char *verb, int argc, char **argv, const gdn_option *options, int n_options)
 {
     for (int i = 0; i < argc; i++) {
         const char       *arg = argv[i], *value = NULL;
         size_t            length = strcspn(arg, "=");
         const gdn_option *option = find_option(arg, options, n_options);
-        if (!option) {
-            return gdn_cli_fail(GDN_EXIT_USAGE, verb, "%s '%s'; see 'gdn %s --help'",
-                                *arg == '-' ? "unknown option" : "unexpected argument", arg, verb);
-        }
+        if (!option) return unknown(verb, arg, options, n_options);
         if (option->kind == GDN_OPTION_ARGUMENT) {
             *(const char **)option->value = arg;
             continue;
@@ -94,6 +163,8 @@ int gdn_options_read(const char *verb, int argc, char **argv, const gdn_option *
         }
         if (option->kind == GDN_OPTION_TEXT) {
             *(const char **)option->value = value;
+        } else if (option->kind == GDN_OPTION_TEXTS) {
+            if (add_text(verb, option->name, option->value, value)) return GDN_EXIT_USAGE;
         } else if (read_number(verb, option, value)) {
             return GDN_EXIT_USAGE;
         }

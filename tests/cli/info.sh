@@ -3,8 +3,8 @@
 #     sh tests/cli/info.sh [path of gdn]
 # shellcheck source=tests/support/cli.sh disable=SC1091,SC2154
 . "$(dirname "$0")/../support/cli.sh"
-HF_HOME=$dir/hf
-export HF_HOME
+HF_HOME=$dir/hf HF_HUB_CACHE=
+export HF_HOME HF_HUB_CACHE
 
 # Everything but the last line stands in models/demo: config.json, MODEL_CARD.md, the header of model.safetensors.
 # Sizes: matrices in bf16 and panels of 16 rows, vectors in f32; 6 layers of 3*1024*4 bytes of tail and 4*128*128*4 of S, 2
@@ -94,6 +94,21 @@ cannot "gdn info: $dir/hf/hub/models--Some--Empty/snapshots has no snapshot of S
 for name in Else ../hf no/such/model; do
     cannot "gdn info: there is no folder '$name', and no model of this name in $dir/hf/hub; give the folder of a model" info $name
 done
+
+# The snapshot of refs/main before a newer one, if it is there; the folders that the variables name.
+mkdir "$dir/hf/hub/models--Some--Tiny/refs"
+printf 111 >"$dir/hf/hub/models--Some--Tiny/refs/main"
+prints "^model          $dir/hf/hub/models--Some--Tiny/snapshots/111\$" info Some/Tiny
+for commit in 333 ../../x ''; do
+    printf '%s' "$commit" >"$dir/hf/hub/models--Some--Tiny/refs/main"
+    prints "^model          $dir/hf/hub/models--Some--Tiny/snapshots/000\$" info Some/Tiny
+done
+mkdir -p "$dir/home/.cache" "$dir/xdg"
+ln -s "$dir/hf" "$dir/home/.cache/huggingface"
+ln -s "$dir/hf" "$dir/xdg/huggingface"
+HF_HUB_CACHE=$dir/hf/hub HF_HOME=$dir/none prints "^model          $dir/hf/hub/models--" info Some/Tiny
+HF_HOME='' XDG_CACHE_HOME=$dir/xdg prints "^model          $dir/xdg/huggingface/hub/models--" info Some/Tiny
+HF_HOME='' XDG_CACHE_HOME='' HOME=$dir/home prints "^model          $dir/home/.cache/huggingface/hub/models--" info Some/Tiny
 
 # Models that are none.
 cannot "gdn info: the name of the model is empty; give its folder or id" info ''
