@@ -1,7 +1,6 @@
 #include "cli/cli.h"
+#include "cli/json.h"
 #include "text/tokenizer.h"
-#include "text/tokenizer_nfc.h"
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,40 +13,27 @@ typedef struct options {
 
 static int help(void)
 {
-    printf(
-        "gdn tokenize - text to token ids, and back\n\n"
-        "usage: gdn tokenize [MODEL] [-p TEXT | -f FILE] [options]      without -p and -f the text is standard input\n"
-        "       gdn tokenize [MODEL] --decode IDS\n\n"
-        "  MODEL          folder, Hugging Face cache id or a part of one ('gdn info --help'); else the demo model\n"
-        "  -p TEXT        the text (-p=TEXT if it starts with two dashes)\n"
-        "  -f FILE        the text is the file's bytes\n"
-        "  --special      what is written like a control token, as <|im_end|>, becomes one; otherwise it is text\n"
-        "  --decode IDS   the text of these ids, separated by spaces or commas, and nothing else\n"
-        "  --json         a list of {\"id\", \"piece\"}, with \"bytes\" where a piece is not whole UTF-8; of --decode "
-        "a string\n\n"
-        "examples\n"
-        "  gdn tokenize -p 'Hello, world!'              3360 11 3647 0\n"
-        "  gdn tokenize -f README.md | wc -w            how many tokens a file has\n"
-        "  gdn tokenize --decode '3360 11 3647 0'       Hello, world!\n"
-        "  gdn tokenize Qwen3.5-0.8B --special --json -p '<|im_start|>user'\n");
+    printf("gdn tokenize - text to token ids, and back\n"
+           "\n"
+           "usage: gdn tokenize [MODEL] [-p TEXT | -f FILE] [options]   else from stdin\n"
+           "       gdn tokenize [MODEL] --decode IDS\n"
+           "\n"
+           "  MODEL          see 'gdn info --help'\n"
+           "  -p TEXT        the text (-p=TEXT if it starts with two dashes)\n"
+           "  -f FILE        the text is the file's bytes; - is standard input\n"
+           "  --special      what is written like a control token, as <|im_end|>, is one\n"
+           "  --decode IDS   the text of these ids, separated by spaces or commas\n"
+           "  --json         a list of {\"id\", \"piece\"}, with \"bytes\" where a piece is not\n"
+           "                 whole UTF-8; of --decode a string\n"
+           "\n"
+           "  gdn tokenize -p 'Hello, world!'              3360 11 3647 0\n"
+           "  gdn tokenize -f README.md | wc -w            how many tokens a file has\n"
+           "  gdn tokenize --decode '3360 11 3647 0'       Hello, world!\n"
+           "  gdn tokenize Qwen3.5-0.8B --special --json -p '<|im_start|>user'\n");
     return GDN_EXIT_OK;
 }
 
 /* ---- input --------------------------------------------------------------------------------------------------------- */
-
-/* All bytes of a stream, appended to `text`. */
-static int read_all(gdn_text *text, FILE *f, const char *name)
-{
-    static char chunk[65536];
-    size_t      n;
-    errno = 0;
-    while ((n = fread(chunk, 1, sizeof chunk, f))) {
-        if (!gdn_text_append(text, chunk, n))
-            return gdn_cli_fail(GDN_EXIT_FAILED, "tokenize", "no memory for the bytes of %s; split it", name);
-    }
-    if (!ferror(f)) return GDN_EXIT_OK;
-    return gdn_cli_fail(GDN_EXIT_FAILED, "tokenize", "%s cannot be read: %s", name, strerror(errno));
-}
 
 static int read_text(const options *o, gdn_text *text)
 {
@@ -55,12 +41,7 @@ static int read_text(const options *o, gdn_text *text)
         if (gdn_text_append(text, o->text, strlen(o->text))) return GDN_EXIT_OK;
         return gdn_cli_fail(GDN_EXIT_FAILED, "tokenize", "no memory for the text");
     }
-    if (!o->file) return read_all(text, stdin, "standard input");
-    FILE *f = fopen(o->file, "rb");
-    if (!f) return gdn_cli_fail(GDN_EXIT_FAILED, "tokenize", "%s cannot be opened: %s", o->file, strerror(errno));
-    int status = read_all(text, f, o->file);
-    fclose(f);
-    return status;
+    return gdn_cli_read(text, "tokenize", o->file);
 }
 
 /* The ids of "1 2, 3", each a token. */
@@ -88,36 +69,6 @@ static int read_ids(const char *text, const gdn_tokenizer *tokenizer, gdn_ids *i
 
 /* ---- output -------------------------------------------------------------------------------------------------------- */
 
-/* One line of JSON; takes the value.  What stdout does not take is found at the end. */
-static int print_json(json_t *value, const char *end)
-{
-    char *line = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
-    json_decref(value);
-    if (!line) return gdn_cli_fail(GDN_EXIT_FAILED, "tokenize", "no memory for the output");
-    printf("%s%s", line, end);
-    free(line);
-    return GDN_EXIT_OK;
-}
-
-static int print_piece(const gdn_tokenizer *tokenizer, int32_t id, const char *end)
-{
-    size_t      n;
-    bool        broken;
-    const char *bytes = gdn_tokenizer_bytes(tokenizer, id, &n);
-    gdn_text    repaired = {0};
-    if (!gdn_text_repair(&repaired, bytes, n, &broken))
-        return gdn_cli_fail(GDN_EXIT_FAILED, "tokenize", "no memory for the output");
-    json_t *piece = broken ? json_pack("{s:i,s:s%}", "id", (int)id, "piece", repaired.bytes, repaired.n)
-                           : json_pack("{s:i,s:s%}", "id", (int)id, "piece", bytes, n);
-    free(repaired.bytes);
-    if (broken) {
-        json_t *list = json_array();
-        for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer((unsigned char)bytes[i]));
-        json_object_set_new(piece, "bytes", list);
-    }
-    return print_json(piece, end);
-}
-
 static int encode(const options *o, const gdn_tokenizer *tokenizer)
 {
     gdn_text  text = {0};
@@ -131,7 +82,7 @@ static int encode(const options *o, const gdn_tokenizer *tokenizer)
         printf("[");
         for (size_t i = 0; i < ids.n && !status; i++) {
             printf("%s", i ? " " : "");
-            status = print_piece(tokenizer, ids.id[i], i + 1 < ids.n ? ",\n" : "");
+            status = gdn_json_print("tokenize", gdn_json_piece(tokenizer, ids.id[i]), i + 1 < ids.n ? ",\n" : "");
         }
         if (!status) printf("]\n");
     } else if (!status) {
@@ -152,7 +103,7 @@ static int decode(const options *o, const gdn_tokenizer *tokenizer)
     int       status = read_ids(o->decode, tokenizer, &ids);
     if (!status && gdn_decode(tokenizer, ids.id, ids.n, false, &text, &n, &err))
         status = gdn_cli_fail(GDN_EXIT_FAILED, "tokenize", "%s", err.message);
-    if (!status && o->json) status = print_json(json_stringn(text, n), "\n");
+    if (!status && o->json) status = gdn_json_print("tokenize", json_stringn(text, n), "\n");
     else if (!status) fwrite(text, 1, n, stdout);
     free(text);
     free(ids.id);
