@@ -141,7 +141,7 @@ $(BUILD)/%.so: $(BUILD)/%.so.$(VERSION)
 	@ln -sf $(notdir $<) $(BUILD)/$*.so.$(SOVERSION) && ln -sf $*.so.$(SOVERSION) $@
 
 $(BUILD)/gdn: $(CLI_OBJ) $(ENGINE) $(LIB)
-	$(LINK) -o $@ $^ $(ENGINE_LIBS) $(LDLIBS)
+	$(LINK) -o $@ $^ $(ENGINE_LIBS) -ledit $(LDLIBS)
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/%.o $(ENGINE) $(LIB)
 	$(LINK) -o $@ $^ $(ENGINE_LIBS) $(LDLIBS)
 
@@ -247,8 +247,8 @@ clean:
 	rm -rf $(BUILD)
 
 define HELP
-make            the libraries, the program gdn and the examples, in $(BUILD) (installs a compiler, jansson and utf8proc
-                if they are missing; `make lib` needs the compiler alone)
+make            the libraries, the program gdn and the examples, in $(BUILD) (installs a compiler, jansson, utf8proc
+                and libedit if they are missing; `make lib` needs the compiler alone)
 make run        build, and answer a prompt with the model that ships (installs what is missing)
 make test       build and run all tests (installs cmocka, the aarch64 tools, tokenizers and jinja2 if they are missing)
 make check      format, layers, symbols, sizes, headers and the static analysers

@@ -20,6 +20,7 @@ look() {
     compiles "$cc" pthread.h || compiles gcc pthread.h || needed="$needed libc6-dev"
     compiles "$cc" jansson.h || compiles gcc jansson.h || needed="$needed libjansson-dev"
     compiles "$cc" utf8proc.h || compiles gcc utf8proc.h || needed="$needed libutf8proc-dev"
+    compiles "$cc" histedit.h || compiles gcc histedit.h || needed="$needed libedit-dev"
     case $mode in
     test)
         compiles "$cc" cmocka.h || compiles gcc cmocka.h || needed="$needed libcmocka-dev"

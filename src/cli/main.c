@@ -17,6 +17,7 @@ static const struct verb {
     gdn_verb_fn *run;
 } verbs[] = {
     {"run", "answer a prompt", gdn_verb_run},
+    {"chat", "talk with a model", gdn_verb_chat},
     {"info", "what a model is, and what it needs of this machine", gdn_verb_info},
     {"tokenize", "text to token ids, and back", gdn_verb_tokenize},
     {"bench", "measure a model, or the operations, on this machine", gdn_verb_bench},
@@ -29,16 +30,19 @@ static int help(void)
            "usage: gdn VERB [options]      gdn VERB --help      gdn --help | --version\n\n"
            "verbs\n");
     for (int i = 0; i < N_VERBS; i++) printf("  %-10s %s\n", verbs[i].name, verbs[i].summary);
-    printf("\nexamples\n"
-           "  gdn info                                   the demo model: shapes, parameters, memory\n"
-           "  gdn info Qwen/Qwen3.5-0.8B                 a model that the Hugging Face tools downloaded\n"
-           "  gdn tokenize -p 'Hello, world!'            3360 11 3647 0\n"
-           "  gdn bench --shape 0.8B                     tokens a second of this size, without a checkpoint\n"
-           "  gdn bench --ops                            every operation at every CPU level, about half a minute\n"
-           "  gdn bench --ops --op delta --cpu avx512    the gated delta rule, AVX-512 only\n"
-           "  gdn bench --ops --csv > ops.csv            the same table for a spreadsheet\n\n"
+    printf("\n"
+           "A MODEL is a folder, an id of the Hugging Face cache or a part of just one id\n"
+           "there; without it, the demo model.\n"
+           "\n"
+           "  gdn chat                                     talk with the demo model\n"
+           "  gdn run Qwen/Qwen3.5-0.8B --chat -p 'Hi!'    one that Hugging Face's tools got\n"
+           "  gdn info 0.8B                                its shapes, parameters, memory\n"
+           "  gdn tokenize -p 'Hello, world!'              3360 11 3647 0\n"
+           "  gdn bench --shape 0.8B                       its speed without a checkpoint\n"
+           "  gdn bench --ops                              every operation, half a minute\n"
+           "\n"
            "Results go to standard output, messages to standard error.\n"
-           "exit status: 0 done, 1 failed, 2 the command line is wrong\n");
+           "exit status: 0 done, 1 failed, 2 the command line is wrong, 130 Ctrl-C\n");
     return GDN_EXIT_OK;
 }
 
@@ -48,7 +52,7 @@ static int version(void)
     gdn_compute   *compute;
     gdn_error      err;
     if (gdn_compute_open(&compute, NULL, 1, &err)) return gdn_cli_fail(GDN_EXIT_FAILED, NULL, "%s", err.message);
-    printf("gdn %s (commit %s), CPU level %s, %s\n", GDN_VERSION, GDN_COMMIT, gdn_compute_level(compute),
+    printf("gdn %s (commit %s), CPU level %s, %s, backends: CPU\n", GDN_VERSION, GDN_COMMIT, gdn_compute_level(compute),
            uname(&name) ? "unknown architecture" : name.machine);
     gdn_compute_close(compute);
     return GDN_EXIT_OK;
@@ -56,7 +60,8 @@ static int version(void)
 
 static int run(int argc, char **argv)
 {
-    const char *word = argc > 1 ? argv[1] : NULL;
+    static const char *const options[] = {"--help", "--version"};
+    const char              *word = argc > 1 ? argv[1] : NULL;
     if (!word) return gdn_cli_fail(GDN_EXIT_USAGE, NULL, "no verb given; see 'gdn --help'");
     int is_help = !strcmp(word, "--help") || !strcmp(word, "-h");
     if (is_help || !strcmp(word, "--version")) {
@@ -66,12 +71,15 @@ static int run(int argc, char **argv)
     for (int i = 0; i < N_VERBS; i++) {
         if (!strcmp(word, verbs[i].name)) return verbs[i].run(argc - 2, argv + 2);
     }
-    return gdn_cli_fail(GDN_EXIT_USAGE, NULL, "unknown %s '%s'; see 'gdn --help'", *word == '-' ? "option" : "verb",
-                        word);
+    return gdn_cli_fail(GDN_EXIT_USAGE, NULL, "unknown %s '%s'%s; see 'gdn --help'", *word == '-' ? "option" : "verb",
+                        word,
+                        *word == '-' ? gdn_cli_hint(word, options, 2, sizeof *options)
+                                     : gdn_cli_hint(word, verbs, N_VERBS, sizeof *verbs));
 }
 
 int main(int argc, char **argv)
 {
+    gdn_cli_seconds();
     /* Otherwise the next file opened would become standard output. */
     if (fcntl(1, F_GETFD) < 0)
         return gdn_cli_fail(GDN_EXIT_FAILED, NULL, "standard output is closed; nothing to write results to");

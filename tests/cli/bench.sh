@@ -9,7 +9,7 @@
 prints '^usage: gdn VERB' --help
 prints '^usage: gdn VERB' -h
 prints '^  gdn bench --ops ' --help
-prints '^gdn [0-9]+\.[0-9]+\.[0-9]+ \(commit [^ ]+\), CPU level (ref|avx2|avx512|amx|neon), [a-z0-9_]+$' --version
+prints '^gdn [0-9]+\.[0-9]+\.[0-9]+ \(commit [^ ]+\), CPU level (ref|avx2|avx512|amx|neon), [a-z0-9_]+, backends: CPU$' --version
 prints '^usage: gdn bench \[MODEL \| --shape NAME\]' bench --help
 prints '^usage: gdn bench --ops' bench --ops --help
 fits_screen --help
