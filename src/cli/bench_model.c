@@ -122,7 +122,7 @@ static int open_shape(gdn_model_bench *b, gdn_model_config *c)
         return gdn_cli_fail(GDN_EXIT_USAGE, "bench", "--shape %s", err.message);
     const int status = prepare(b, c, c->tie == GDN_TIE_YES);
     if (status) return status;
-    if (gdn_model_random(&b->model, c, SEED, NULL, NULL, &err))
+    if (gdn_model_random(&b->model, c, SEED, false, NULL, NULL, &err))
         return gdn_cli_fail(GDN_EXIT_FAILED, "bench", "%s", err.message);
     return GDN_EXIT_OK;
 }
@@ -138,7 +138,7 @@ static int open_checkpoint(gdn_model_bench *b, gdn_model_config *c, const char *
     if (!failed) failed = gdn_tensors_open(&tensors, b->path.text, &err);
     if (!failed) failed = gdn_checkpoint_bind(&checkpoint, c, &tensors, &err);
     if (!failed) status = prepare(b, c, checkpoint.tied);
-    if (!failed && !status) failed = gdn_model_load(&b->model, &checkpoint, NULL, NULL, &err);
+    if (!failed && !status) failed = gdn_model_load(&b->model, &checkpoint, false, NULL, NULL, &err);
     if (failed) status = gdn_cli_fail(GDN_EXIT_FAILED, "bench", "%s", err.message);
     gdn_checkpoint_close(&checkpoint);
     gdn_tensors_close(&tensors);

@@ -39,8 +39,8 @@ gdn_plan gdn_plan_of(const gdn_model_config *c, bool tied, bool has_mtp)
     const uint64_t         tail = F32_BYTES * (uint64_t)(d.n_taps - 1) * (uint64_t)gdn_channels(&d);
     const uint64_t         S = F32_BYTES * (uint64_t)d.n_value_heads * (uint64_t)d.value_dim * (uint64_t)d.key_dim;
     const uint64_t         kv = 2 * BF16_BYTES * (uint64_t)c->n_kv_heads * (uint64_t)c->head_dim;
-    p.weights = gdn_model_bytes(c, tied);
-    p.mtp_weights = has_mtp ? BF16_BYTES * gdn_mtp_parameters(c) : 0;
+    p.weights = gdn_model_bytes(c, tied, false);
+    p.mtp_weights = gdn_model_bytes(c, tied, has_mtp) - p.weights;
     p.state = (tail + S) * (uint64_t)gdn_layers_with(c, GDN_MIXER_LINEAR);
     p.kv_per_token = kv * (uint64_t)gdn_layers_with(c, GDN_MIXER_FULL);
     p.mtp_kv_per_token = has_mtp ? kv : 0;

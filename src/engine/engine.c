@@ -24,7 +24,7 @@ static gdn_status load_model(gdn_engine *e, const gdn_engine_options *o, gdn_err
     if (!s) s = gdn_generation_config_load(&e->generation, o->model, &config, err);
     if (!s) s = gdn_tensors_open(&tensors, o->model, err);
     if (!s) s = gdn_checkpoint_bind(&checkpoint, &config, &tensors, err);
-    if (!s) s = gdn_model_load(&e->model, &checkpoint, o->progress, o->progress_arg, err);
+    if (!s) s = gdn_model_load(&e->model, &checkpoint, false, o->progress, o->progress_arg, err);
     gdn_checkpoint_close(&checkpoint);
     gdn_tensors_close(&tensors);
     return s;
@@ -86,7 +86,7 @@ static gdn_status open_memory(gdn_engine *e, const gdn_engine_options *o, gdn_er
         return gdn_fail(err, GDN_BAD_ARGUMENT, o->max_tokens,
                         "engine: %d tokens a sequence; this model has room for 1 to %d", o->max_tokens,
                         e->model->config.max_positions);
-    e->piece = gdn_model_bytes(&e->model->config, true) > CACHED ? 512 : 256;
+    e->piece = gdn_model_bytes(&e->model->config, true, false) > CACHED ? 512 : 256;
     e->max_step = e->n_sequences > e->piece ? e->n_sequences : e->piece;
     gdn_status s = gdn_compute_open(&e->compute, o->level, o->n_threads, err);
     if (!s) s = open_lanes(e, o, err);

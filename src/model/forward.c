@@ -187,11 +187,11 @@ static void place_task(void *arg, int task, int thread)
 }
 
 /* The final norm, and the logits of the wanted rows: those rows of u are gathered in front. */
-static void head(const gdn_pass *f)
+static void head(const gdn_pass *f, const float *weight)
 {
     const gdn_forward_args *const a = f->a;
     const size_t                  h = (size_t)f->m->config.hidden_size, stride = gdn_input_stride(h);
-    norm(f, f->m->norm);
+    norm(f, weight);
     for (size_t row = 0; a->hidden && row < (size_t)f->n_rows; row++)
         gdn_f32_from_bf16(a->hidden + row * h, f->w->u + row * stride, h);
     if (!a->n_wanted) return;
@@ -210,11 +210,11 @@ static void head(const gdn_pass *f)
 static gdn_status check_lanes(gdn_pass *f, gdn_error *err)
 {
     const gdn_forward_args *const a = f->a;
-    const int                     n_lanes = gdn_cache_lanes(f->cache);
+    const int                     n_lanes = f->cache ? gdn_cache_lanes(f->cache) : a->n_lanes;
     if (a->n_lanes < 1 || a->n_lanes != n_lanes || a->n_lanes > gdn_kv_lanes(f->kv))
         return gdn_fail(err, GDN_BAD_ARGUMENT, a->n_lanes, "forward: %d lanes; the cache has %d and the kv %d",
                         a->n_lanes, n_lanes, gdn_kv_lanes(f->kv));
-    if (gdn_cache_make_mask(f->cache, 0, NULL))
+    if (f->cache && gdn_cache_make_mask(f->cache, 0, NULL))
         return gdn_fail(err, GDN_BAD_STATE, 0, "forward: the cache is padded; finalize the padding first");
     long long n = 0;
     for (int i = 0; i < a->n_lanes; i++) {
@@ -252,27 +252,45 @@ static gdn_status check(gdn_pass *f, gdn_error *err)
     return GDN_OK;
 }
 
+gdn_status gdn_pass_begin(gdn_pass *f, gdn_error *err)
+{
+    gdn_status status = check(f, err);
+    if (!status) status = gdn_kv_reserve(f->kv, f->a->n_tokens, f->a->n_lanes, err);
+    if (status || f->n_rows == 0) return status;
+    embed(f);
+    gdn_threads_run(f->compute->threads, 1, place_task, f); /* for the floating-point mode */
+    return GDN_OK;
+}
+
+gdn_status gdn_pass_layer(const gdn_pass *f, const gdn_layer_weights *l, gdn_error *err)
+{
+    norm(f, l->input_norm);
+    if (l->mixer == GDN_MIXER_LINEAR) {
+        const gdn_status status = delta_mixer(f, l, err);
+        if (status) return status;
+    } else {
+        attention_mixer(f, l);
+    }
+    norm(f, l->post_norm);
+    if (l->ffn == GDN_FFN_MOE) gdn_moe(f, &l->moe);
+    else mlp(f, l);
+    return GDN_OK;
+}
+
+void gdn_pass_end(const gdn_pass *f, const float *weight, gdn_status status)
+{
+    for (int i = 0; i < f->a->n_lanes; i++)
+        gdn_kv_set_length(f->kv, i, gdn_kv_length(f->kv, i) + (status ? 0 : f->a->n_tokens[i]));
+    if (!status) head(f, weight);
+}
+
 gdn_status gdn_model_forward(const gdn_model *m, gdn_compute *compute, gdn_workspace *workspace, gdn_cache *cache,
                              gdn_kv *kv, const gdn_forward_args *args, gdn_error *err)
 {
     gdn_pass   f = {m, compute, workspace, cache, kv, args, 0, 0};
-    gdn_status status = check(&f, err);
-    if (!status) status = gdn_kv_reserve(kv, args->n_tokens, args->n_lanes, err);
+    gdn_status status = gdn_pass_begin(&f, err);
     if (status || f.n_rows == 0) return status;
-    embed(&f);
-    gdn_threads_run(compute->threads, 1, place_task, &f); /* for the floating-point mode */
-    for (int i = 0; i < m->config.n_layers && !status; i++) {
-        const gdn_layer_weights *const l = &m->layers[i];
-        norm(&f, l->input_norm);
-        if (l->mixer == GDN_MIXER_LINEAR) status = delta_mixer(&f, l, err);
-        else attention_mixer(&f, l);
-        norm(&f, l->post_norm);
-        if (l->ffn == GDN_FFN_MOE) gdn_moe(&f, &l->moe);
-        else mlp(&f, l);
-    }
-    for (int i = 0; i < args->n_lanes; i++) /* after a failure: the pages go back */
-        gdn_kv_set_length(kv, i, gdn_kv_length(kv, i) + (status ? 0 : args->n_tokens[i]));
-    if (status) return status;
-    head(&f);
-    return gdn_cache_advance_rows(cache, args->n_tokens, err);
+    for (int i = 0; i < m->config.n_layers && !status; i++) status = gdn_pass_layer(&f, &m->layers[i], err);
+    gdn_pass_end(&f, m->norm, status);
+    return status ? status : gdn_cache_advance_rows(cache, args->n_tokens, err);
 }

@@ -41,11 +41,20 @@ typedef struct gdn_pass {
     const gdn_model        *m;
     gdn_compute            *compute;
     gdn_workspace          *w;
-    gdn_cache              *cache;
+    gdn_cache              *cache; /* NULL: there is no linear layer */
     gdn_kv                 *kv;
     const gdn_forward_args *a;
     int                     n_rows, n_active; /* rows; lanes that have any */
 } gdn_pass;
+
+/* The arguments are checked, kv has room, rows have their places and x their embeddings.  With no rows nothing else is due. */
+gdn_status gdn_pass_begin(gdn_pass *f, gdn_error *err);
+
+/* x += mixer, x += feed-forward */
+gdn_status gdn_pass_layer(const gdn_pass *f, const gdn_layer_weights *l, gdn_error *err);
+
+/* After success kv moves forward, and what is wanted of x under its last norm (`weight`) is put out; after a failure the pages go back. */
+void gdn_pass_end(const gdn_pass *f, const float *weight, gdn_status status);
 
 /* x += what the experts of each row make of it; w->u is its norm. */
 void gdn_moe(const gdn_pass *f, const gdn_moe_weights *moe);

@@ -16,21 +16,42 @@ static void attention_layer(gdn_loader *ld, gdn_attention_weights *w, const gdn_
     w->k_norm = gdn_load_vector(ld, t->k_norm, 1.0f);
 }
 
-static void layer(gdn_loader *ld, int number, const gdn_layer_tensors *t)
+/* Layer `at` of all: that of MTP is behind the others. */
+static void layer(gdn_loader *ld, gdn_layer_weights *w, int at, gdn_layer_kind kind, const gdn_layer_tensors *t)
 {
     gdn_model              *m = ld->model;
     const gdn_model_config *c = &m->config;
-    gdn_layer_weights      *w = &m->layers[number];
-    w->mixer = (gdn_mixer)c->layers[number].mixer;
-    w->ffn = (gdn_ffn)c->layers[number].ffn;
-    w->number = w->mixer == GDN_MIXER_LINEAR ? m->n_delta_layers++ : m->n_attention_layers++;
+    w->mixer = (gdn_mixer)kind.mixer;
+    w->ffn = (gdn_ffn)kind.ffn;
     w->input_norm = gdn_load_vector(ld, t->input_norm, 1.0f);
     w->post_norm = gdn_load_vector(ld, t->post_norm, 1.0f);
     if (w->mixer == GDN_MIXER_LINEAR) gdn_load_delta(ld, &w->linear, &t->linear);
     else attention_layer(ld, &w->attention, &t->attention);
-    if (m->experts) w->moe.experts = m->experts + (size_t)number * (c->n_experts + 1);
+    if (m->experts) w->moe.experts = m->experts + (size_t)at * (c->n_experts + 1);
     if (w->ffn == GDN_FFN_MOE) gdn_load_moe(ld, &w->moe, &t->moe);
     else gdn_load_mlp(ld, &w->mlp, &t->mlp, c->ffn_size);
+}
+
+static void layers(gdn_loader *ld, const gdn_checkpoint *checkpoint)
+{
+    gdn_model *const m = ld->model;
+    for (int i = 0; i < m->config.n_layers && !ld->status; i++) {
+        gdn_layer_weights *const w = &m->layers[i];
+        layer(ld, w, i, m->config.layers[i], &checkpoint->layers[ld->random ? 0 : i]);
+        w->number = w->mixer == GDN_MIXER_LINEAR ? m->n_delta_layers++ : m->n_attention_layers++;
+    }
+}
+
+static void mtp(gdn_loader *ld, const gdn_mtp_tensors *t)
+{
+    gdn_model *const       m = ld->model;
+    gdn_mtp_weights *const w = &m->mtp;
+    const int              h = m->config.hidden_size;
+    w->norm_embedding = gdn_load_vector(ld, t->norm_embedding, 1.0f);
+    w->norm_hidden = gdn_load_vector(ld, t->norm_hidden, 1.0f);
+    w->norm = gdn_load_vector(ld, t->norm, 1.0f);
+    w->fc = gdn_load_linear(ld, t->fc, h, 2 * h);
+    layer(ld, &w->layer, m->config.n_layers, gdn_mtp_kind(&m->config), &t->layer);
 }
 
 /* The output matrix, and the embedding when it is another one. */
@@ -62,7 +83,7 @@ static void rope_frequencies(gdn_loader *ld)
 }
 
 /* `random`: NULL, or what the tensors of the checkpoint, whose layers then are all alike, are read from. */
-static gdn_status load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn_random *random,
+static gdn_status load(gdn_model **out, const gdn_checkpoint *checkpoint, bool with_mtp, gdn_random *random,
                        gdn_load_progress_fn *progress, void *arg, gdn_error *err)
 {
     const gdn_model_config *c = &checkpoint->config;
@@ -71,23 +92,26 @@ static gdn_status load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn_ra
                         "model: a hidden size of %d; this version runs multiples of 32", c->hidden_size);
     gdn_model *m = calloc(1, sizeof *m);
     if (!m) return gdn_fail(err, GDN_NO_MEMORY, 0, "model: no memory");
-    gdn_loader ld = {.model = m,
-                     .random = random,
-                     .progress = progress,
-                     .arg = arg,
-                     .total = gdn_model_bytes(c, checkpoint->tied),
-                     .err = err};
+    m->has_mtp = with_mtp && checkpoint->has_mtp;
+    const size_t n_layers = (size_t)c->n_layers + m->has_mtp;
+    gdn_loader   ld = {.model = m,
+                       .random = random,
+                       .progress = progress,
+                       .arg = arg,
+                       .total = gdn_model_bytes(c, checkpoint->tied, m->has_mtp),
+                       .err = err};
     m->config = *c;
     m->delta = gdn_model_delta(c);
     m->weights = gdn_alloc_aligned(ld.total);
     m->layers = calloc((size_t)c->n_layers, sizeof *m->layers);
-    if (c->n_experts) m->experts = calloc((size_t)c->n_layers * (c->n_experts + 1), sizeof *m->experts);
+    if (c->n_experts) m->experts = calloc(n_layers * (c->n_experts + 1), sizeof *m->experts);
     if (!m->weights || !m->layers || (c->n_experts && !m->experts))
         ld.status = gdn_fail(err, GDN_NO_MEMORY, 0, "model: no memory for %zu bytes of weights", ld.total);
     vocabulary(&ld, checkpoint);
     m->norm = gdn_load_vector(&ld, checkpoint->norm, 1.0f);
     rope_frequencies(&ld);
-    for (int i = 0; i < c->n_layers && !ld.status; i++) layer(&ld, i, &checkpoint->layers[random ? 0 : i]);
+    layers(&ld, checkpoint);
+    if (m->has_mtp) mtp(&ld, &checkpoint->mtp);
     free(ld.rows);
     if (ld.status) {
         gdn_model_close(m);
@@ -97,13 +121,13 @@ static gdn_status load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn_ra
     return GDN_OK;
 }
 
-gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn_load_progress_fn *progress, void *arg,
-                          gdn_error *err)
+gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, bool with_mtp,
+                          gdn_load_progress_fn *progress, void *arg, gdn_error *err)
 {
-    return load(out, checkpoint, NULL, progress, arg, err);
+    return load(out, checkpoint, with_mtp, NULL, progress, arg, err);
 }
 
-gdn_status gdn_model_random(gdn_model **out, const gdn_model_config *config, uint64_t seed,
+gdn_status gdn_model_random(gdn_model **out, const gdn_model_config *config, uint64_t seed, bool with_mtp,
                             gdn_load_progress_fn *progress, void *arg, gdn_error *err)
 {
     gdn_random random;
@@ -113,8 +137,10 @@ gdn_status gdn_model_random(gdn_model **out, const gdn_model_config *config, uin
                                        .embed = &random.matrix.tensor,
                                        .lm_head = &random.matrix.tensor,
                                        .norm = &random.norm.tensor,
-                                       .layers = &random.layer};
-    return load(out, &checkpoint, &random, progress, arg, err);
+                                       .layers = &random.layer,
+                                       .has_mtp = true,
+                                       .mtp = random.mtp};
+    return load(out, &checkpoint, with_mtp, &random, progress, arg, err);
 }
 
 void gdn_model_close(gdn_model *m)

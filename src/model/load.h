@@ -53,6 +53,9 @@ gdn_linear gdn_load_linear(gdn_loader *ld, const gdn_tensor *tensor, int n_outpu
 /* Bytes of the three matrices of an MLP. */
 size_t gdn_mlp_bytes(int hidden_size, int width);
 
+/* Of the layer of MTP. */
+gdn_layer_kind gdn_mtp_kind(const gdn_model_config *config);
+
 /* The parts of a layer. */
 void gdn_load_delta(gdn_loader *ld, gdn_delta_layer_weights *w, const gdn_linear_tensors *t);
 void gdn_load_mlp(gdn_loader *ld, gdn_mlp_weights *w, const gdn_mlp_tensors *t, int width);

@@ -37,6 +37,13 @@ typedef struct gdn_layer_weights {
     gdn_moe_weights         moe;                    /* filled for GDN_FFN_MOE */
 } gdn_layer_weights;
 
+/* The layer that drafts: from what the model puts out at a position and the token that follows, the one after that. */
+typedef struct gdn_mtp_weights {
+    float            *norm_embedding, *norm_hidden, *norm; /* [h], 1 added */
+    gdn_linear        fc;                                  /* [h][2h]: the embedding's columns come first */
+    gdn_layer_weights layer;                               /* full attention, on a gdn_kv of its own */
+} gdn_mtp_weights;
+
 typedef struct gdn_model {
     gdn_model_config   config; /* as the checkpoint says */
     gdn_delta_config   delta;  /* of its linear layers: gdn_model_delta */
@@ -46,26 +53,30 @@ typedef struct gdn_model {
     float             *norm;     /* [h], 1 added */
     float             *inv_freq; /* [rope_dims/2] */
     gdn_layer_weights *layers;   /* [L] */
-    gdn_mlp_weights   *experts;  /* [L][E+1], or NULL: those that layers[].moe.experts point to */
-    unsigned char     *weights;  /* all numbers above, in one block: gdn_model_bytes */
+    bool               has_mtp;
+    gdn_mtp_weights    mtp;     /* filled when has_mtp */
+    gdn_mlp_weights   *experts; /* [L, and 1 of MTP][E+1], or NULL: those that layers' moe.experts point to */
+    unsigned char     *weights; /* all numbers above, in one block: gdn_model_bytes */
 } gdn_model;
 
 /* How the linear layers of a model run: f32 activations, Hugging Face's numerics, heads of 16 as heads of 32 whose other half
  * is zero (docs/NUMERICS.md says why that is exact). */
 gdn_delta_config gdn_model_delta(const gdn_model_config *config);
 
-/* Bytes of the packed weights of a text model. */
-size_t gdn_model_bytes(const gdn_model_config *config, bool tied);
+/* Bytes of the packed weights of a text model, and of its MTP part if that is loaded. */
+size_t gdn_model_bytes(const gdn_model_config *config, bool tied, bool mtp);
 
-/* Load a checkpoint into packed memory; progress, of gdn_model_bytes, may be NULL.  UNSUPPORTED: a hidden size that is no multiple of 32; NO_MEMORY.
- * The checkpoint is not needed afterwards.  Free with gdn_model_close. */
-gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, gdn_load_progress_fn *progress, void *arg,
-                          gdn_error *err);
+/* Load a checkpoint into packed memory, if `mtp` with the MTP part where it has one; progress, of gdn_model_bytes, may be NULL.
+ * UNSUPPORTED: a hidden size that is no multiple of 32; NO_MEMORY.  The checkpoint is not needed afterwards.  Free with
+ * gdn_model_close. */
+gdn_status gdn_model_load(gdn_model **out, const gdn_checkpoint *checkpoint, bool mtp, gdn_load_progress_fn *progress,
+                          void *arg, gdn_error *err);
 void       gdn_model_close(gdn_model *model); /* NULL is allowed */
 
 /* A model of this shape without a checkpoint: random weights of natural size, which the seed alone decides; config->tie says
- * whether the output matrix is the embedding.  Else as gdn_model_load. */
-gdn_status gdn_model_random(gdn_model **out, const gdn_model_config *config, uint64_t seed,
+ * whether the output matrix is the embedding, `mtp` whether there is an MTP part, which changes no other number.  Else as
+ * gdn_model_load. */
+gdn_status gdn_model_random(gdn_model **out, const gdn_model_config *config, uint64_t seed, bool mtp,
                             gdn_load_progress_fn *progress, void *arg, gdn_error *err);
 
 /* Room for forwards of at most max_rows tokens. */
@@ -90,5 +101,13 @@ typedef struct gdn_forward_args {
  * state slot or page is free), BAD_ARGUMENT (an id, a count, a length). */
 gdn_status gdn_model_forward(const gdn_model *model, gdn_compute *compute, gdn_workspace *workspace, gdn_cache *cache,
                              gdn_kv *kv, const gdn_forward_args *args, gdn_error *err);
+
+/* Runs the MTP layer on rows of lanes of `kv`, which holds the keys and values of this layer alone (n_layers 1), and moves it
+ * forward by n_tokens.  A row at position t takes the token of position t+1 and hidden [rows][h], what the model put out at t;
+ * its logits are a draft of the token of t+2.  args->hidden, when not NULL, receives the output M after the layer's own norm: to
+ * draft further, feed M and the drafted token at t+1.  It may be `hidden` itself.
+ * Nothing is allocated.  Errors leave kv as it was: UNSUPPORTED (the model has no MTP part), NO_SLOT, BAD_ARGUMENT as above. */
+gdn_status gdn_mtp_forward(const gdn_model *model, gdn_compute *compute, gdn_workspace *workspace, gdn_kv *kv,
+                           const gdn_forward_args *args, const float *hidden, gdn_error *err);
 
 #endif

@@ -38,13 +38,23 @@ static size_t ffn_bytes(const gdn_model_config *c, int ffn)
            (size_t)c->n_experts * gdn_mlp_bytes(h, c->expert_size) + gdn_mlp_bytes(h, c->shared_expert_size);
 }
 
-size_t gdn_model_bytes(const gdn_model_config *c, bool tied)
+static size_t layer_bytes(const gdn_model_config *c, gdn_layer_kind kind)
+{
+    return (kind.mixer == GDN_MIXER_FULL ? attention_bytes(c) : delta_bytes(c)) + ffn_bytes(c, kind.ffn) +
+           2 * vector(c->hidden_size);
+}
+
+gdn_layer_kind gdn_mtp_kind(const gdn_model_config *c)
+{
+    return (gdn_layer_kind){GDN_MIXER_FULL, c->n_experts ? GDN_FFN_MOE : GDN_FFN_DENSE};
+}
+
+size_t gdn_model_bytes(const gdn_model_config *c, bool tied, bool mtp)
 {
     const int h = c->hidden_size;
     size_t    n = gdn_linear_bytes(c->vocab_size, h) + vector(h) + vector(c->rope_dims / 2);
     if (!tied) n += gdn_load_bytes((size_t)c->vocab_size * h * sizeof(uint16_t));
-    for (int i = 0; i < c->n_layers; i++)
-        n += (c->layers[i].mixer == GDN_MIXER_FULL ? attention_bytes(c) : delta_bytes(c)) +
-             ffn_bytes(c, c->layers[i].ffn) + 2 * vector(h);
+    if (mtp) n += gdn_linear_bytes(h, 2 * h) + 3 * vector(h) + layer_bytes(c, gdn_mtp_kind(c));
+    for (int i = 0; i < c->n_layers; i++) n += layer_bytes(c, c->layers[i]);
     return n;
 }

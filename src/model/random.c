@@ -36,6 +36,7 @@ void gdn_random_open(gdn_random *r, const gdn_model_config *c, uint64_t seed)
         .mlp = mlp,
         .moe = {.router = any, .gate_up_proj = any, .down_proj = any, .shared = mlp, .shared_gate = any},
     };
+    r->mtp = (gdn_mtp_tensors){&r->norm.tensor, &r->norm.tensor, &r->norm.tensor, any, r->layer};
 }
 
 /* splitmix64 */

@@ -16,6 +16,7 @@ typedef struct gdn_random {
     gdn_random_tensor norm, head_norm, gated_norm; /* [h], [D], [dv] */
     gdn_random_tensor conv, A_log, dt_bias;        /* [CD][1][K], [Hv], [Hv] */
     gdn_layer_tensors layer;                       /* of any kind */
+    gdn_mtp_tensors   mtp;
 } gdn_random;
 
 /* Everything that `config` asks for points into *random, which must stay where it is. */

@@ -9,19 +9,22 @@ static size_t widest_expert(const gdn_model_config *c)
     return larger((size_t)gdn_padded(c->expert_size), (size_t)gdn_padded(c->shared_expert_size));
 }
 
-static size_t widest_input(const gdn_model_config *c)
+static size_t widest_input(const gdn_model *model)
 {
-    const gdn_delta_config d = gdn_model_delta(c);
-    const size_t           HD = (size_t)c->n_heads * c->head_dim, VD = (size_t)d.n_value_heads * d.value_dim;
-    const size_t           ffn = larger((size_t)gdn_padded(c->ffn_size), widest_expert(c));
-    return larger(larger(HD, VD), larger((size_t)c->hidden_size, ffn));
+    const gdn_model_config *const c = &model->config;
+    const size_t                  h = (size_t)c->hidden_size * (model->has_mtp ? 2 : 1); /* of fc */
+    const gdn_delta_config        d = gdn_model_delta(c);
+    const size_t                  HD = (size_t)c->n_heads * c->head_dim, VD = (size_t)d.n_value_heads * d.value_dim;
+    const size_t                  ffn = larger((size_t)gdn_padded(c->ffn_size), widest_expert(c));
+    return larger(larger(HD, VD), larger(h, ffn));
 }
 
-static size_t widest_output(const gdn_model_config *c)
+static size_t widest_output(const gdn_model *model)
 {
-    const gdn_delta_config d = gdn_model_delta(c);
-    const size_t           HD = (size_t)c->n_heads * c->head_dim, C = (size_t)gdn_channels(&d);
-    return larger(larger(larger(2 * HD, C), (size_t)c->n_experts), widest_input(c));
+    const gdn_model_config *const c = &model->config;
+    const gdn_delta_config        d = gdn_model_delta(c);
+    const size_t                  HD = (size_t)c->n_heads * c->head_dim, C = (size_t)gdn_channels(&d);
+    return larger(larger(larger(2 * HD, C), (size_t)c->n_experts), widest_input(model));
 }
 
 /* Space for n elements from *offset on, which moves behind it; NULL without a base: only the size is wanted. */
@@ -52,9 +55,10 @@ static size_t place_moe(gdn_moe_space *m, const gdn_model_config *c, size_t R, u
 }
 
 /* Every array of w, from base on; returns their bytes. */
-static size_t place(gdn_workspace *w, const gdn_model_config *c, unsigned char *base)
+static size_t place(gdn_workspace *w, const gdn_model *model, unsigned char *base)
 {
-    const size_t R = (size_t)w->max_rows, in = widest_input(c), wide = widest_output(c),
+    const gdn_model_config *const c = &model->config;
+    const size_t                  R = (size_t)w->max_rows, in = widest_input(model), wide = widest_output(model),
                  pairs = (size_t)c->rope_dims / 2;
     size_t offset = 0;
     SPACE(w->x, R * c->hidden_size);
@@ -72,24 +76,23 @@ size_t gdn_workspace_bytes(const gdn_workspace *w) { return w->n_bytes; }
 gdn_status gdn_workspace_open(gdn_workspace **out, const gdn_model *m, gdn_compute *compute, int max_rows,
                               int max_positions, gdn_error *err)
 {
-    const gdn_model_config *c = &m->config;
     if (max_rows < 1 || max_positions < 1)
         return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "workspace: rows and positions must be 1 or more");
     const int        n_pages = (max_positions + GDN_PAGE - 1) / GDN_PAGE;
     const gdn_status status =
-        gdn_compute_reserve(compute, gdn_dense_scratch_bytes(max_rows, (int)widest_input(c), n_pages), err);
+        gdn_compute_reserve(compute, gdn_dense_scratch_bytes(max_rows, (int)widest_input(m), n_pages), err);
     if (status) return status;
     gdn_workspace *w = calloc(1, sizeof *w);
     if (!w) return gdn_fail(err, GDN_NO_MEMORY, 0, "workspace: no memory");
     w->max_rows = max_rows;
     w->max_positions = max_positions;
-    w->n_bytes = place(w, c, NULL);
+    w->n_bytes = place(w, m, NULL);
     w->block = gdn_alloc_aligned(w->n_bytes);
     if (!w->block) {
         gdn_workspace_close(w);
         return gdn_fail(err, GDN_NO_MEMORY, 0, "workspace: no memory for %d rows; use fewer", max_rows);
     }
-    place(w, c, w->block);
+    place(w, m, w->block);
     *out = w;
     return GDN_OK;
 }

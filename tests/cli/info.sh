@@ -44,16 +44,17 @@ mlp=$((2 * 3 * 256 * 256))
 linear=$((mlp + 2 * 256 * (1024 + 512 + 16 + 16 + 512) + 4 * (4 * 1024 + 128 + 2 * 256) + 2 * 64)) # the gates' vectors: a cache line
 full=$((mlp + 2 * 256 * (1024 + 256 + 256 + 512) + 4 * (2 * 256 + 2 * 256)))
 weights=$((2 * 4096 * 256 + 4 * (256 + 32) + 6 * linear + 2 * full))
+mtp=$((full + 2 * 256 * 512 + 4 * 3 * 256))
 state=$((6 * (3 * 1024 * 4 + 4 * 128 * 128 * 4)))
 number() { sed -n 's/^ *"'"$1"'": \([0-9]*\),*$/\1/p' "$dir/json"; }
-for line in parameters=6858800 mtp_parameters=853760 weight_bytes=$weights mtp_weight_bytes=$((2 * 853760)) \
+for line in parameters=6858800 mtp_parameters=853760 weight_bytes=$weights mtp_weight_bytes=$mtp \
     state_bytes_per_sequence=$state kv_bytes_per_token=$((2 * 2 * 256 * 2)) \
     mtp_kv_bytes_per_token=$((2 * 256 * 2)) tokens=4096 count=123 context=4096; do
     if [ "$(number "${line%%=*}")" = "${line#*=}" ]; then ok; else fail "gdn info --json: $line"; fi
 done
 available=$(number available_bytes)
 if [ -n "$available" ]; then
-    fits=$(((available - weights - 2 * 853760 - state) / 3072))
+    fits=$(((available - weights - mtp - state) / 3072))
     if [ "$(number tokens_that_fit)" = $fits ]; then ok; else fail "gdn info --json: tokens_that_fit is not $fits"; fi
 else
     skipped=$((skipped + 1))

@@ -11,7 +11,7 @@
 
 #define DEMO_FOLDER "models/demo"
 
-/* Free with gdn_model_close. */
+/* With an MTP part, its own or a lent one.  Free with gdn_model_close. */
 static inline gdn_model *model_load(const char *folder);
 static inline gdn_model *demo_load(void);
 
@@ -42,6 +42,13 @@ static inline void    session_close(session *s);
 static inline gdn_status session_forward(session *s, const int *n_tokens, const int32_t *tokens, float *logits,
                                          float *hidden, gdn_error *err);
 
+/* A kv for the MTP layer. */
+static inline gdn_kv *mtp_kv_open(const gdn_model *model, int n_lanes, int max_positions, gdn_type type);
+
+/* gdn_mtp_forward with the session's workspace; logits of every row, and `m` [rows][h], each NULL if not wanted. */
+static inline gdn_status session_mtp(session *s, gdn_kv *kv, const int *n_tokens, const int32_t *tokens,
+                                     const float *hidden, float *logits, float *m, gdn_error *err);
+
 /* Elements of what a lane's linear layer keeps. */
 static inline size_t demo_state_size(const gdn_model *model);
 static inline size_t demo_tail_size(const gdn_model *model);
@@ -60,6 +67,25 @@ static inline void must(gdn_status status, const char *what, const gdn_error *er
     abort();
 }
 
+/* The tiny checkpoints have no MTP part: norms of the text model, its last layer with the experts of the first, and the matrix of
+ * queries for fc, which has as many numbers there, stand for one. */
+static inline void checkpoint_lend_mtp(gdn_checkpoint *c)
+{
+    const gdn_layer_tensors *const last = &c->layers[c->config.n_layers - 1];
+    const gdn_tensor *const        fc = last->attention.q_proj;
+    if (!fc || gdn_tensor_elements(fc) != 2 * (size_t)c->config.hidden_size * (size_t)c->config.hidden_size) abort();
+    c->mtp = (gdn_mtp_tensors){c->layers[0].input_norm, c->layers[1].input_norm, last->input_norm, fc, *last};
+    c->mtp.layer.moe = c->layers[0].moe;
+    c->has_mtp = true;
+}
+
+/* Before it is closed, when it was lent one. */
+static inline void checkpoint_take_mtp_back(gdn_checkpoint *c)
+{
+    c->mtp = (gdn_mtp_tensors){0};
+    c->has_mtp = false;
+}
+
 static inline gdn_model *model_load(const char *folder)
 {
     static gdn_model_config config; /* large */
@@ -70,7 +96,10 @@ static inline gdn_model *model_load(const char *folder)
     must(gdn_model_config_load(&config, folder, &err), "config", &err);
     must(gdn_tensors_open(&tensors, folder, &err), "tensors", &err);
     must(gdn_checkpoint_bind(&checkpoint, &config, &tensors, &err), "bind", &err);
-    must(gdn_model_load(&model, &checkpoint, NULL, NULL, &err), "load", &err);
+    const bool lent = !checkpoint.has_mtp;
+    if (lent) checkpoint_lend_mtp(&checkpoint);
+    must(gdn_model_load(&model, &checkpoint, true, NULL, NULL, &err), "load", &err);
+    if (lent) checkpoint_take_mtp_back(&checkpoint);
     gdn_checkpoint_close(&checkpoint); /* the model must not need them any more */
     gdn_tensors_close(&tensors);
     return model;
@@ -117,20 +146,51 @@ static inline void session_close(session *s)
     gdn_pool_close(s->pool);
 }
 
+/* Numbers of all rows into args->wanted, when logits are; to free. */
+static inline int *want_every(gdn_forward_args *args)
+{
+    if (!args->logits) return NULL;
+    for (int i = 0; i < args->n_lanes; i++) args->n_wanted += args->n_tokens[i] > 0 ? args->n_tokens[i] : 0;
+    int *const every = malloc(((size_t)args->n_wanted + 1) * sizeof *every);
+    if (!every) abort();
+    for (int row = 0; row < args->n_wanted; row++) every[row] = row;
+    args->wanted = every;
+    return every;
+}
+
 static inline gdn_status session_forward(session *s, const int *n_tokens, const int32_t *tokens, float *logits,
                                          float *hidden, gdn_error *err)
 {
     gdn_forward_args args = {
         .n_lanes = s->config.n_lanes, .n_tokens = n_tokens, .tokens = tokens, .logits = logits, .hidden = hidden};
-    int *every = NULL;
-    if (logits) {
-        for (int i = 0; i < args.n_lanes; i++) args.n_wanted += n_tokens[i] > 0 ? n_tokens[i] : 0;
-        every = malloc(((size_t)args.n_wanted + 1) * sizeof *every);
-        if (!every) abort();
-        for (int row = 0; row < args.n_wanted; row++) every[row] = row;
-        args.wanted = every;
-    }
+    int *const       every = want_every(&args);
     const gdn_status status = gdn_model_forward(s->model, s->compute, s->workspace, s->cache, s->kv, &args, err);
+    free(every);
+    return status;
+}
+
+static inline gdn_kv *mtp_kv_open(const gdn_model *model, int n_lanes, int max_positions, gdn_type type)
+{
+    gdn_kv             *kv = NULL;
+    gdn_error           err = {0};
+    const gdn_kv_config config = {.n_layers = 1,
+                                  .n_heads = model->config.n_kv_heads,
+                                  .dim = model->config.head_dim,
+                                  .type = type,
+                                  .n_pages = n_lanes * ((max_positions + GDN_PAGE - 1) / GDN_PAGE),
+                                  .n_lanes = n_lanes,
+                                  .max_positions = max_positions};
+    must(gdn_kv_open(&kv, &config, &err), "kv of mtp", &err);
+    return kv;
+}
+
+static inline gdn_status session_mtp(session *s, gdn_kv *kv, const int *n_tokens, const int32_t *tokens,
+                                     const float *hidden, float *logits, float *m, gdn_error *err)
+{
+    gdn_forward_args args = {
+        .n_lanes = gdn_kv_lanes(kv), .n_tokens = n_tokens, .tokens = tokens, .logits = logits, .hidden = m};
+    int *const       every = want_every(&args);
+    const gdn_status status = gdn_mtp_forward(s->model, s->compute, s->workspace, kv, &args, hidden, err);
     free(every);
     return status;
 }

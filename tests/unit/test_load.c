@@ -33,14 +33,14 @@ static void watch(void *arg, size_t done, size_t total)
     *p = (progress){p->n_calls + 1, done, total};
 }
 
-static void open_model(opened *o, const char *folder)
+static void open_model(opened *o, const char *folder, bool mtp)
 {
     gdn_error err = {0};
     *o = (opened){.model = NULL};
     must(gdn_model_config_load(&o->config, folder, &err), "config", &err);
     must(gdn_tensors_open(&o->tensors, folder, &err), "tensors", &err);
     must(gdn_checkpoint_bind(&o->checkpoint, &o->config, &o->tensors, &err), "bind", &err);
-    must(gdn_model_load(&o->model, &o->checkpoint, watch, &o->progress, &err), "load", &err);
+    must(gdn_model_load(&o->model, &o->checkpoint, mtp, watch, &o->progress, &err), "load", &err);
 }
 
 static void close_model(opened *o)
@@ -76,7 +76,7 @@ static void vocabulary(void **unused)
     (void)unused;
     for (int i = 0; i < FOLDERS; i++) {
         opened o;
-        open_model(&o, folders[i]);
+        open_model(&o, folders[i], false);
         const int V = o.config.vocab_size, h = o.config.hidden_size;
         is_matrix(&o.model->lm_head, o.checkpoint.lm_head, 0, V, h);
         assert_int_equal(o.checkpoint.tied, i == 0);
@@ -158,7 +158,7 @@ static void layers(void **unused)
     (void)unused;
     for (int i = 0; i < FOLDERS; i++) {
         opened o;
-        open_model(&o, folders[i]);
+        open_model(&o, folders[i], false);
         for (int l = 0; l < o.config.n_layers; l++) {
             const gdn_layer_weights *const w = &o.model->layers[l];
             const gdn_layer_tensors *const t = &o.checkpoint.layers[l];
@@ -171,16 +171,57 @@ static void layers(void **unused)
     }
 }
 
+static void is_norm(const float *w, const gdn_tensor *t)
+{
+    float     want[MOST];
+    gdn_error err = {0};
+    must(gdn_tensor_to_f32(want, t, 0, gdn_tensor_elements(t), &err), t->name, &err);
+    for (size_t i = 0; i < gdn_tensor_elements(t); i++) assert_true(w[i] == want[i] + 1.0f);
+}
+
+/* The demo model's own; a checkpoint that has none gives none. */
+static void mtp(void **unused)
+{
+    (void)unused;
+    opened o;
+    open_model(&o, folders[0], true);
+    const gdn_model_config *const  c = &o.config;
+    const gdn_mtp_weights *const   w = &o.model->mtp;
+    const gdn_mtp_tensors *const   t = &o.checkpoint.mtp;
+    const gdn_layer_weights *const l = &w->layer;
+    const int                      h = c->hidden_size, I = c->ffn_size, D = c->head_dim;
+    assert_true(o.model->has_mtp && l->mixer == GDN_MIXER_FULL && l->ffn == GDN_FFN_DENSE && l->number == 0);
+    is_norm(w->norm_embedding, t->norm_embedding);
+    is_norm(w->norm_hidden, t->norm_hidden);
+    is_norm(w->norm, t->norm);
+    is_matrix(&w->fc, t->fc, 0, h, 2 * h);
+    is_norm(l->input_norm, t->layer.input_norm);
+    is_norm(l->post_norm, t->layer.post_norm);
+    is_norm(l->attention.q_norm, t->layer.attention.q_norm);
+    is_norm(l->attention.k_norm, t->layer.attention.k_norm);
+    is_matrix(&l->attention.q, t->layer.attention.q_proj, 0, 2 * c->n_heads * D, h);
+    is_matrix(&l->attention.k, t->layer.attention.k_proj, 0, c->n_kv_heads * D, h);
+    is_matrix(&l->attention.v, t->layer.attention.v_proj, 0, c->n_kv_heads * D, h);
+    is_matrix(&l->attention.o, t->layer.attention.o_proj, 0, h, c->n_heads * D);
+    is_matrix(&l->mlp.gate, t->layer.mlp.gate_proj, 0, I, h);
+    is_matrix(&l->mlp.up, t->layer.mlp.up_proj, 0, I, h);
+    is_matrix(&l->mlp.down, t->layer.mlp.down_proj, 0, h, I);
+    close_model(&o);
+    open_model(&o, folders[1], true);
+    assert_false(o.model->has_mtp);
+    close_model(&o);
+}
+
 /* ---- bytes ---------------------------------------------------------------------------------------------------------------- */
 
 /* Of the demo model, whose heads are not padded: matrices in panels of 16 rows and runs of 32 columns, all else in f32
  * and cache lines. */
-static size_t bytes_of_tensors(const gdn_tensors *tensors)
+static size_t bytes_of_tensors(const gdn_tensors *tensors, bool mtp)
 {
     size_t n = 0;
     for (size_t i = 0; i < tensors->n; i++) {
         const gdn_tensor *const t = &tensors->all[i];
-        if (strncmp(t->name, "mtp.", 4) == 0) continue;
+        if (!mtp && strncmp(t->name, "mtp.", 4) == 0) continue;
         if (t->n_dims == 2) n += (t->shape[0] + 15) / 16 * 16 * ((t->shape[1] + 31) / 32 * 32) * 2;
         else n += (gdn_tensor_elements(t) * 4 + 63) / 64 * 64;
     }
@@ -190,14 +231,16 @@ static size_t bytes_of_tensors(const gdn_tensors *tensors)
 static void bytes(void **unused)
 {
     (void)unused;
-    for (int i = 0; i < FOLDERS; i++) {
-        opened o;
-        open_model(&o, folders[i]);
-        const size_t plan = gdn_model_bytes(&o.config, o.checkpoint.tied);
+    for (int i = -1; i < FOLDERS; i++) { /* the demo model with MTP, then all without it */
+        const bool mtp = i < 0;
+        opened     o;
+        open_model(&o, folders[mtp ? 0 : i], mtp);
+        assert_int_equal(o.model->has_mtp, mtp);
+        const size_t plan = gdn_model_bytes(&o.config, o.checkpoint.tied, mtp);
         assert_int_equal(o.progress.total, plan);
         assert_int_equal(o.progress.done, plan);
-        if (i == 0) assert_int_equal(plan, bytes_of_tensors(&o.tensors));
-        if (i == 0) assert_true(o.progress.n_calls > 5); /* 13 MiB */
+        if (i <= 0) assert_int_equal(plan, bytes_of_tensors(&o.tensors, mtp));
+        if (i <= 0) assert_true(o.progress.n_calls > 5); /* 13 MiB */
         close_model(&o);
     }
 }
@@ -208,9 +251,9 @@ static void refused(void **unused)
     opened     o;
     gdn_error  err = {0};
     gdn_model *model = NULL;
-    open_model(&o, folders[1]);
+    open_model(&o, folders[1], false);
     o.checkpoint.config.hidden_size = 48;
-    assert_int_equal(gdn_model_load(&model, &o.checkpoint, NULL, NULL, &err), GDN_UNSUPPORTED);
+    assert_int_equal(gdn_model_load(&model, &o.checkpoint, false, NULL, NULL, &err), GDN_UNSUPPORTED);
     assert_null(model);
     assert_non_null(strstr(err.message, "48"));
     close_model(&o);
@@ -218,7 +261,7 @@ static void refused(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(vocabulary), cmocka_unit_test(layers), cmocka_unit_test(bytes),
-                                       cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(vocabulary), cmocka_unit_test(layers), cmocka_unit_test(mtp),
+                                       cmocka_unit_test(bytes), cmocka_unit_test(refused)};
     return cmocka_run_group_tests_name("load", tests, NULL, NULL);
 }

@@ -107,16 +107,16 @@ static const gdn_model_config *tiny(kind k)
     return &c;
 }
 
-static gdn_model *random_model(kind k, uint64_t seed)
+static gdn_model *random_model(kind k, uint64_t seed, bool mtp)
 {
     gdn_model *model = NULL;
     gdn_error  err = {0};
-    must(gdn_model_random(&model, tiny(k), seed, NULL, NULL, &err), "random", &err);
+    must(gdn_model_random(&model, tiny(k), seed, mtp, NULL, NULL, &err), "random", &err);
     return model;
 }
 
-/* Logits of the tokens 0, 1, 2 ... times nine. */
-static void logits_of(const gdn_model *model, gdn_compute *compute, float *logits)
+/* Logits of the tokens 0, 1, 2 ... times nine, and if not NULL drafts after them: the same again with the outputs for hidden. */
+static void logits_of(const gdn_model *model, gdn_compute *compute, float *logits, float *drafts)
 {
     const session_config config = {.n_lanes = 1, .max_rows = TOKENS, .max_positions = TOKENS};
     session              s = session_open(model, compute, &config);
@@ -124,39 +124,52 @@ static void logits_of(const gdn_model *model, gdn_compute *compute, float *logit
     int32_t              tokens[TOKENS];
     gdn_error            err = {0};
     for (int i = 0; i < TOKENS; i++) tokens[i] = 9 * i;
-    must(session_forward(&s, &n, tokens, logits, NULL, &err), "forward", &err);
+    float hidden[TOKENS * 64];
+    must(session_forward(&s, &n, tokens, logits, hidden, &err), "forward", &err);
+    if (drafts) {
+        gdn_kv *const kv = mtp_kv_open(model, 1, TOKENS, GDN_F32);
+        must(session_mtp(&s, kv, &n, tokens, hidden, drafts, NULL, &err), "mtp", &err);
+        gdn_kv_close(kv);
+    }
     session_close(&s);
 }
 
-/* Finite, of natural size, and different for different tokens; the same seed gives the same bits at every level. */
+/* Finite, of natural size, and different for different tokens. */
+static void natural(const float *logits)
+{
+    double squares = 0;
+    for (int i = 0; i < TOKENS * VOCAB; i++) {
+        assert_true(isfinite(logits[i]));
+        squares += (double)logits[i] * (double)logits[i];
+    }
+    const double rms = sqrt(squares / (TOKENS * VOCAB));
+    assert_true(rms > 0.1 && rms < 10);
+    assert_memory_not_equal(logits, logits + VOCAB, VOCAB * sizeof *logits);
+}
+
+/* The same seed gives the same bits at every level, and with an MTP part beside it. */
 static void same_seed_same_bits(void **unused)
 {
-    static float want[TOKENS * VOCAB], got[TOKENS * VOCAB];
+    static float want[TOKENS * VOCAB], got[TOKENS * VOCAB], drafts[TOKENS * VOCAB];
     gdn_compute *ref = demo_compute("ref", 1);
     (void)unused;
     for (kind k = TIED; k < KINDS; k++) {
-        gdn_model *const model = random_model(k, 11), *const again = random_model(k, 11),
-                         *const other = random_model(k, 12);
-        double                  squares = 0;
-        logits_of(model, ref, want);
-        for (int i = 0; i < TOKENS * VOCAB; i++) {
-            assert_true(isfinite(want[i]));
-            squares += (double)want[i] * (double)want[i];
-        }
-        const double rms = sqrt(squares / (TOKENS * VOCAB));
-        assert_true(rms > 0.1 && rms < 10);
-        assert_memory_not_equal(want, want + VOCAB, VOCAB * sizeof *want);
+        gdn_model *const model = random_model(k, 11, true), *const again = random_model(k, 11, false),
+                         *const other = random_model(k, 12, false);
+        logits_of(model, ref, want, drafts);
+        natural(want);
+        natural(drafts);
         for (int i = 0; gdn_kernels_level(i); i++) {
             gdn_compute     *compute;
             gdn_error        err = {0};
             const gdn_status status = gdn_compute_open(&compute, gdn_kernels_level(i)->name, 1 + i % 2, &err);
             if (status == GDN_UNSUPPORTED && i > 0) continue; /* a level that this CPU lacks */
             must(status, gdn_kernels_level(i)->name, &err);
-            logits_of(again, compute, got);
+            logits_of(again, compute, got, NULL);
             assert_memory_equal(got, want, sizeof want);
             gdn_compute_close(compute);
         }
-        logits_of(other, ref, got);
+        logits_of(other, ref, got, NULL);
         assert_memory_not_equal(got, want, sizeof want);
         gdn_model_close(model);
         gdn_model_close(again);
@@ -171,15 +184,15 @@ static void tied_rows(void **unused)
     static float     want[TOKENS * VOCAB], got[TOKENS * VOCAB];
     static uint16_t  rows[VOCAB * 64];
     gdn_compute     *compute = demo_compute("ref", 1);
-    gdn_model *const model = random_model(TIED, 5);
+    gdn_model *const model = random_model(TIED, 5, false);
     (void)unused;
     assert_null(model->embed);
-    logits_of(model, compute, got);
+    logits_of(model, compute, got, NULL);
     for (int n = 0; n < VOCAB; n++) /* from [V/16][h/2][16][2] */
         for (int k = 0; k < 64; k++)
             rows[n * 64 + k] = model->lm_head.w[((n / 16 * 32 + k / 2) * 16 + n % 16) * 2 + k % 2];
     model->embed = rows;
-    logits_of(model, compute, want);
+    logits_of(model, compute, want, NULL);
     assert_memory_equal(got, want, sizeof want);
     gdn_model_close(model); /* the rows are not among its blocks */
     gdn_compute_close(compute);
