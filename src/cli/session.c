@@ -113,7 +113,7 @@ int gdn_session_open(gdn_session *s, const char *verb, const gdn_session_options
                                         .n_threads = o->threads,
                                         .n_sequences = 1,
                                         .max_tokens = o->context,
-                                        .kv_type = GDN_F32,
+                                        .kv_type = GDN_BF16, /* what gdn info plans */
                                         .progress = o->quiet ? NULL : gdn_progress_load};
     if (gdn_engine_open(&s->engine, &opening, &err) || gdn_sequence_open(&s->sequence, s->engine, &err))
         return gdn_cli_fail(GDN_EXIT_FAILED, verb, "%s", err.message);
