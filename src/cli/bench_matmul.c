@@ -3,6 +3,7 @@
 #include "base/threads.h"
 #include "cli/bench.h"
 #include "kernel/kernel.h"
+#include "model/forward.h"
 
 enum { MATRICES = 16 };
 
@@ -92,18 +93,20 @@ static void matmul_group(gdn_bench *bench, int n_rows, int n_inputs, int n_outpu
 {
     gdn_bench_group group = {.bench = bench};
     pools           opened = {0};
-    const size_t    n_x = (size_t)n_rows * n_inputs, n_w = (size_t)n_outputs * n_inputs * (n_rows == 1 ? MATRICES : 1);
-    gdn_matmul_job  j = {.n_rows = n_rows,
-                         .n_inputs = n_inputs,
-                         .n_panels = n_outputs / GDN_PANEL,
-                         .n_outputs = n_outputs,
-                         .w = gdn_bench_bf16(&group, gdn_bench_f32(&group, n_w, -1, 1), n_w),
-                         .x = gdn_bench_bf16(&group, gdn_bench_f32(&group, n_x, -1, 1), n_x),
-                         .x_stride = n_inputs,
-                         .y = gdn_bench_alloc(&group, (size_t)n_rows * n_outputs * sizeof(float)),
-                         .y_stride = n_outputs};
-    const int       read = n_rows == 1 ? add_read(&group, &j, shape) : -1;
-    int             highest = -1, fma = -1;
+    const size_t    n_x = (size_t)n_rows * gdn_input_stride((size_t)n_inputs),
+                 n_w = (size_t)n_outputs * n_inputs * (n_rows == 1 ? MATRICES : 1);
+    gdn_matmul_job j = {.n_rows = n_rows,
+                        .n_inputs = n_inputs,
+                        .n_panels = n_outputs / GDN_PANEL,
+                        .n_outputs = n_outputs,
+                        .w = gdn_bench_bf16(&group, gdn_bench_f32(&group, n_w, -1, 1), n_w),
+                        .x = gdn_bench_bf16(&group, gdn_bench_f32(&group, n_x, -1, 1), n_x),
+                        .x_stride = gdn_input_stride((size_t)n_inputs),
+                        .y = gdn_bench_alloc(&group,
+                                             (size_t)n_rows * gdn_output_stride((size_t)n_outputs) * sizeof(float)),
+                        .y_stride = gdn_output_stride((size_t)n_outputs)};
+    const int      read = n_rows == 1 ? add_read(&group, &j, shape) : -1;
+    int            highest = -1, fma = -1;
     for (int i = 0; i < bench->n_levels; i++) {
         const gdn_bench_level *level = &bench->levels[i];
         fma = gdn_bench_add_matrix(&group, level);
