@@ -61,7 +61,7 @@ typedef struct gdn_delta_config {
 typedef struct gdn_compute gdn_compute;
 
 /* Open the kernels of a CPU level and a pool of threads.
- *   level      "ref", "avx2", "avx512", "neon", or NULL for the best this CPU has; levels differ in speed only
+ *   level      "ref", "avx2", "avx512", "amx", "neon", or NULL for the best this CPU has; levels differ in speed only
  *   n_threads  1..256 including the caller, or 0 for what affinity and the cgroup quota allow
  * Free with gdn_compute_close.  UNSUPPORTED: this CPU or build lacks the level. */
 gdn_status gdn_compute_open(gdn_compute **out, const char *level, int n_threads, gdn_error *err);

@@ -53,8 +53,9 @@ enum {
 };
 
 static long         ran[N_OPS];
-static gdn_compute *computes[4][2]; /* [level][threads - 1] */
-static const char  *level_names[4];
+enum { LEVELS = 8 };
+static gdn_compute *computes[LEVELS][2]; /* [level][threads - 1] */
+static const char  *level_names[LEVELS];
 static int          n_levels;
 static uint64_t     running_seed;
 
@@ -304,7 +305,7 @@ static void test_everything_ran(void **state)
 static int setup_computes(void **state)
 {
     (void)state;
-    for (int i = 0; gdn_kernels_level(i) && n_levels < 4; i++)
+    for (int i = 0; gdn_kernels_level(i) && n_levels < LEVELS; i++)
         for (int t = 0; t < 2; t++) {
             const char *name = gdn_kernels_level(i)->name;
             if (gdn_compute_open(&computes[n_levels][t], name, t + 1, NULL)) continue;
