@@ -47,6 +47,7 @@ typedef struct gdn_engine_options {
                                    * once; 0: n_sequences * max_tokens */
     gdn_load_progress_fn *progress; /* NULL is allowed */
     void                 *progress_arg;
+    long long             reuse_bytes; /* of the prefix index, see gdn_sequence_set; 0: 1 GiB; -1: nothing is kept */
 } gdn_engine_options;
 
 /* Load everything.  All memory that steps need is taken here and in gdn_sequence_open; what is not used stays untouched.

@@ -9,6 +9,7 @@
 
 enum {
     MAX_TOKENS = 32768,
+    REUSE = 1 << 30, /* bytes of the prefix index */
     CACHED =
         64 << 20, /* bytes of weights that a cache may hold; larger ones come from memory, for more rows at a time */
 };
@@ -40,7 +41,22 @@ static gdn_status load_text(gdn_engine *e, const char *folder, gdn_error *err)
     if (!s) s = gdn_tokenizer_config_load(&e->text, folder, err);
     if (!s && e->text.chat_template)
         s = gdn_template_open(&e->chat, e->text.chat_template, strlen(e->text.chat_template), err);
-    return s;
+    if (s) return s;
+    static const char turn[] = "<|im_start|>";
+    e->turn = gdn_tokenizer_find(e->tokenizer, turn, sizeof turn - 1);
+    if (!gdn_tokenizer_is_added(e->tokenizer, e->turn)) e->turn = -1;
+    return GDN_OK;
+}
+
+/* What a slot takes, of which the pool says only how many it has. */
+static gdn_status slot_bytes_of(size_t *n_bytes, const gdn_model *model, gdn_error *err)
+{
+    gdn_pool        *pool = NULL;
+    const gdn_status s = gdn_pool_open(&pool, &model->delta, model->n_delta_layers, 1, err);
+    if (s) return s;
+    *n_bytes = gdn_pool_slot_bytes(pool);
+    gdn_pool_close(pool);
+    return GDN_OK;
 }
 
 /* Lanes for every sequence, and room for their steps. */
@@ -61,12 +77,15 @@ static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_err
                               .n_pages = (int)pages,
                               .n_lanes = n,
                               .max_positions = e->max_tokens};
-    gdn_status          s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers, 2 * n, err);
+    const long long     budget = o->reuse_bytes ? o->reuse_bytes : REUSE;
+    size_t              slot_bytes;
+    gdn_status          s = slot_bytes_of(&slot_bytes, e->model, err);
+    const int           n_snapshots = s ? 0 : gdn_prefix_slots(slot_bytes, budget);
+    if (!s) s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers, 2 * n + n_snapshots, err);
     if (!s) s = gdn_cache_open(&e->cache, e->pool, n, 0, err);
-    if (!s) s = gdn_cache_open(&e->marks, e->pool, n, 0, err);
     if (!s) s = gdn_cache_add(e->cache, n, 0, err);
-    if (!s) s = gdn_cache_add(e->marks, n, 0, err);
     if (!s) s = gdn_kv_open(&e->kv, &kv, err);
+    if (!s) s = gdn_prefix_open(&e->prefix, e->pool, e->kv, n_snapshots, c->vocab_size, budget, err);
     if (s) return s;
     e->used = calloc((size_t)n, sizeof *e->used);
     e->step_of = calloc((size_t)n, sizeof *e->step_of);
@@ -136,8 +155,8 @@ void gdn_engine_close(gdn_engine *e)
     free(e->tokens);
     free(e->logits);
     gdn_workspace_close(e->workspace);
+    gdn_prefix_close(e->prefix);
     gdn_kv_close(e->kv);
-    gdn_cache_close(e->marks);
     gdn_cache_close(e->cache);
     gdn_pool_close(e->pool);
     gdn_compute_close(e->compute);

@@ -1,16 +1,16 @@
 /* parts.h - what stands behind an engine and a sequence. */
 #ifndef GDN_ENGINE_PARTS_H
 #define GDN_ENGINE_PARTS_H
+#include "engine/prefix.h"
 #include "format/config.h"
 #include "gdn/gdn.h"
 #include "model/model.h"
 #include "text/template.h"
 
-/* A sequence is a lane, of the cache and of kv alike.  The lanes of `marks` hold, for each sequence, the state at the end of the
- * last list that it was set to.
+/* A sequence is a lane, of the cache and of kv alike.
  *
- * The pool has two slots for a sequence, and more are never needed: a step takes one for every lane whose slot others see, and
- * n lanes that see one slot which is no mark came by it in forks, so that they have one mark together. */
+ * The pool has two slots for a sequence besides one for each snapshot of the prefix index, and more are never needed: a step takes
+ * one for every lane whose slot others see, and lanes that see one slot which is no snapshot came by it in forks. */
 struct gdn_engine {
     gdn_model            *model;
     gdn_generation_config generation;
@@ -19,8 +19,10 @@ struct gdn_engine {
     gdn_template         *chat; /* NULL: the model has none */
     gdn_compute          *compute;
     gdn_pool             *pool;
-    gdn_cache            *cache, *marks; /* n_sequences lanes each */
-    gdn_kv               *kv;            /* likewise */
+    gdn_cache            *cache; /* n_sequences lanes */
+    gdn_kv               *kv;    /* likewise */
+    gdn_prefix           *prefix;
+    int32_t               turn; /* the token that opens a turn of a chat, or -1 */
     gdn_workspace        *workspace;
     int                   n_sequences, max_tokens, max_step;
     int                   piece; /* tokens of a prompt that are computed at a time */
@@ -41,8 +43,6 @@ struct gdn_sequence {
     int         length;
     bool        has_logits;
     float      *logits; /* [V] */
-    int         mark;   /* tokens that the mark covers; 0: there is none */
-    float      *mark_logits;
 };
 
 /* Append; logits are computed if `wanted`, else these sequences have none afterwards.  Else as gdn_engine_step. */

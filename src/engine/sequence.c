@@ -1,4 +1,5 @@
 #include "engine/parts.h"
+#include "engine/places.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +26,8 @@ gdn_status gdn_sequence_open(gdn_sequence **out, gdn_engine *e, gdn_error *err)
     if (seq) {
         seq->tokens = malloc((size_t)e->max_tokens * sizeof *seq->tokens);
         seq->logits = malloc(V * sizeof *seq->logits);
-        seq->mark_logits = malloc(V * sizeof *seq->mark_logits);
     }
-    if (!seq || !seq->tokens || !seq->logits || !seq->mark_logits) {
+    if (!seq || !seq->tokens || !seq->logits) {
         gdn_sequence_close(seq);
         return gdn_fail(err, GDN_NO_MEMORY, 0, "sequence: no memory for %d tokens", e->max_tokens);
     }
@@ -43,22 +43,30 @@ static void empty(gdn_sequence *seq)
 {
     gdn_engine *const e = seq->engine;
     gdn_cache_clear(e->cache, seq->lane, NULL);
-    gdn_cache_clear(e->marks, seq->lane, NULL);
     gdn_kv_set_length(e->kv, seq->lane, 0);
-    seq->length = seq->mark = 0;
+    seq->length = 0;
     seq->has_logits = false;
+}
+
+/* What the sequence holds may be wanted again. */
+static void leave(gdn_sequence *seq)
+{
+    gdn_engine *const e = seq->engine;
+    const float      *logits = seq->has_logits ? seq->logits : NULL;
+    if (seq->length) gdn_prefix_keep(e->prefix, seq->tokens, seq->length, e->cache, seq->lane, logits);
+    empty(seq);
+    gdn_prefix_trim(e->prefix);
 }
 
 void gdn_sequence_close(gdn_sequence *seq)
 {
     if (!seq) return;
     if (seq->engine) {
-        empty(seq);
+        leave(seq);
         seq->engine->used[seq->lane] = false;
     }
     free(seq->tokens);
     free(seq->logits);
-    free(seq->mark_logits);
     free(seq);
 }
 
@@ -71,7 +79,6 @@ gdn_status gdn_sequence_fork(gdn_sequence **out, gdn_sequence *source, gdn_error
     gdn_status        status = gdn_sequence_open(&seq, e, err);
     if (!seq) return status;
     status = gdn_cache_share(e->cache, seq->lane, e->cache, source->lane, err);
-    if (!status) status = gdn_cache_share(e->marks, seq->lane, e->marks, source->lane, err);
     if (status) {
         gdn_sequence_close(seq);
         return status;
@@ -81,8 +88,6 @@ gdn_status gdn_sequence_fork(gdn_sequence **out, gdn_sequence *source, gdn_error
     seq->length = source->length;
     seq->has_logits = source->has_logits;
     if (seq->has_logits) memcpy(seq->logits, source->logits, logits_bytes);
-    seq->mark = source->mark;
-    if (seq->mark) memcpy(seq->mark_logits, source->mark_logits, logits_bytes);
     *out = seq;
     return GDN_OK;
 }
@@ -112,38 +117,50 @@ static gdn_status check_list(const gdn_sequence *seq, const int32_t *tokens, int
     return GDN_OK;
 }
 
-/* How many of the tokens need not be computed: a length at which the sequence has the state, and the logits if the list ends
- * there.  The mark has both. */
-static int reusable(const gdn_sequence *seq, const int32_t *tokens, int n)
+/* Whether the sequence begins the list, and has the logits if that is all. */
+static bool continues(const gdn_sequence *seq, const int32_t *tokens, int n)
 {
-    int common = 0;
-    while (common < n && common < seq->length && tokens[common] == seq->tokens[common]) common++;
-    if (common == seq->length && (common < n || seq->has_logits)) return common;
-    return seq->mark <= common ? seq->mark : 0;
+    return seq->length && seq->length <= n && !memcmp(seq->tokens, tokens, (size_t)seq->length * sizeof *tokens) &&
+           (seq->length < n || seq->has_logits);
 }
 
-/* Go back to a length that `reusable` found. */
-static void rewind_to(gdn_sequence *seq, int length)
+/* Make the sequence hold what is kept at a node, which begins the list, in place of what it held; -1: nothing. */
+static void go_to(gdn_sequence *seq, int node, const int32_t *tokens)
 {
     gdn_engine *const e = seq->engine;
-    if (length == seq->length) return;
-    if (length == 0) {
-        empty(seq);
-        return;
+    gdn_prefix_pin(e->prefix, node);
+    leave(seq);
+    gdn_prefix_pin(e->prefix, -1);
+    if (node < 0) return;
+    const float *logits = gdn_prefix_restore(e->prefix, node, e->cache, seq->lane);
+    seq->length = gdn_prefix_depth(e->prefix, node);
+    memmove(seq->tokens, tokens, (size_t)seq->length * sizeof *tokens); /* the list may be the sequence's own */
+    seq->has_logits = logits != NULL;
+    if (logits) memcpy(seq->logits, logits, (size_t)e->model->config.vocab_size * sizeof *logits);
+}
+
+/* Compute up to n tokens, with a snapshot at each place. */
+static gdn_status compute(gdn_sequence *seq, const int32_t *tokens, int n, gdn_progress_fn *progress, void *arg,
+                          gdn_error *err)
+{
+    gdn_engine *const e = seq->engine;
+    const int         from = seq->length;
+    int               at[GDN_PLACES] = {n}, place = 0, n_places = n > from;
+    gdn_status        s = GDN_OK;
+    if (gdn_prefix_keeps(e->prefix)) n_places = gdn_places(at, tokens, n, from, e->turn);
+    while (!s && place < n_places) {
+        const int      most = at[place] - seq->length < e->piece ? at[place] - seq->length : e->piece;
+        const gdn_step step = {seq, tokens + seq->length, most};
+        s = gdn_engine_append(e, &step, 1, seq->length + most == n, err);
+        if (s) break;
+        if (seq->length == at[place]) {
+            place++;
+            gdn_prefix_keep(e->prefix, tokens, seq->length, e->cache, seq->lane, seq->has_logits ? seq->logits : NULL);
+        }
+        if (progress && progress(arg, seq->length - from, n - from) && seq->length < n)
+            s = gdn_fail(err, GDN_BAD_STATE, seq->length, "sequence: stopped after %d of %d tokens", seq->length, n);
     }
-    gdn_cache_share(e->cache, seq->lane, e->marks, seq->lane, NULL);
-    gdn_kv_set_length(e->kv, seq->lane, length);
-    memcpy(seq->logits, seq->mark_logits, (size_t)e->model->config.vocab_size * sizeof *seq->logits);
-    seq->has_logits = true;
-    seq->length = length;
-}
-
-static void mark(gdn_sequence *seq)
-{
-    gdn_engine *const e = seq->engine;
-    gdn_cache_share(e->marks, seq->lane, e->cache, seq->lane, NULL);
-    memcpy(seq->mark_logits, seq->logits, (size_t)e->model->config.vocab_size * sizeof *seq->logits);
-    seq->mark = seq->length;
+    return s;
 }
 
 gdn_status gdn_sequence_set(gdn_sequence *seq, const int32_t *tokens, int n, gdn_progress_fn *progress, void *arg,
@@ -153,18 +170,14 @@ gdn_status gdn_sequence_set(gdn_sequence *seq, const int32_t *tokens, int n, gdn
         return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "sequence: sequence and tokens must not be NULL; pass both");
     gdn_status s = check_list(seq, tokens, n, err);
     if (s) return s;
-    const int from = reusable(seq, tokens, n), total = n - from;
-    s = gdn_kv_check_room(seq->engine->kv, seq->lane, from, n, err);
+    gdn_engine *const e = seq->engine;
+    const int         node = gdn_prefix_find(e->prefix, tokens, n);
+    const bool        goes_on = continues(seq, tokens, n) && seq->length >= gdn_prefix_depth(e->prefix, node);
+    s = gdn_kv_check_room(e->kv, seq->lane, goes_on ? gdn_kv_list(e->kv, seq->lane) : gdn_prefix_pages(e->prefix, node),
+                          goes_on ? seq->length : gdn_prefix_depth(e->prefix, node), n, err);
     if (s) return s;
-    if (n_computed) *n_computed = total;
-    rewind_to(seq, from);
-    while (!s && seq->length < n) {
-        const int      piece = seq->engine->piece, most = n - seq->length < piece ? n - seq->length : piece;
-        const gdn_step step = {seq, tokens + seq->length, most};
-        s = gdn_engine_append(seq->engine, &step, 1, seq->length + most == n, err);
-        if (!s && progress && progress(arg, seq->length - from, total) && seq->length < n)
-            s = gdn_fail(err, GDN_BAD_STATE, seq->length, "sequence: stopped after %d of %d tokens", seq->length, n);
-    }
-    if (!s) mark(seq);
-    return s;
+    gdn_prefix_tick(e->prefix);
+    if (!goes_on) go_to(seq, node, tokens);
+    if (n_computed) *n_computed = n - seq->length;
+    return compute(seq, tokens, n, progress, arg, err);
 }

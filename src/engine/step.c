@@ -78,6 +78,8 @@ gdn_status gdn_engine_append(gdn_engine *e, const gdn_step *steps, int n_steps, 
     gdn_status status = sort_steps(e, steps, n_steps, err);
     if (status) return status;
     gather(e);
+    status = gdn_prefix_reserve(e->prefix, e->n_tokens, e->n_sequences, err);
+    if (status) return status;
     float *const           logits = n_steps == 1 ? steps[0].sequence->logits : e->logits;
     const gdn_forward_args args = {.n_lanes = e->n_sequences,
                                    .n_tokens = e->n_tokens,
@@ -87,6 +89,7 @@ gdn_status gdn_engine_append(gdn_engine *e, const gdn_step *steps, int n_steps, 
                                    .logits = logits};
     status = gdn_model_forward(e->model, e->compute, e->workspace, e->cache, e->kv, &args, err);
     if (!status) append(e, wanted ? logits : NULL);
+    gdn_prefix_trim(e->prefix);
     return status;
 }
 

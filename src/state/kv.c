@@ -13,7 +13,8 @@ struct gdn_kv {
     int            max_pages, n_free; /* of a lane; in all */
     size_t         head_bytes, page_bytes;
     int           *free_pages; /* [n_pages]; the first n_free are free */
-    int           *refs;       /* [n_pages]: lanes that own the page */
+    int           *refs;       /* [n_pages]: how often the page is owned, by lanes and the holder */
+    int           *held;       /* [n_pages]: by the holder alone */
     int           *pages;      /* [n_lanes][max_pages] */
     kv_lane       *lanes;
     unsigned char *memory;
@@ -37,11 +38,12 @@ gdn_status gdn_kv_open(gdn_kv **out, const gdn_kv_config *c, gdn_error *err)
     kv->page_bytes = gdn_kv_page_bytes(c);
     kv->free_pages = malloc((size_t)c->n_pages * sizeof *kv->free_pages);
     kv->refs = calloc((size_t)c->n_pages, sizeof *kv->refs);
+    kv->held = calloc((size_t)c->n_pages, sizeof *kv->held);
     kv->pages = malloc((size_t)c->n_lanes * kv->max_pages * sizeof *kv->pages);
     kv->lanes = calloc((size_t)c->n_lanes, sizeof *kv->lanes);
     size_t n_bytes;
     if (gdn_size_mul(&n_bytes, kv->page_bytes, (size_t)c->n_pages)) kv->memory = gdn_alloc_aligned(n_bytes);
-    if (!kv->free_pages || !kv->refs || !kv->pages || !kv->lanes || !kv->memory) {
+    if (!kv->free_pages || !kv->refs || !kv->held || !kv->pages || !kv->lanes || !kv->memory) {
         const size_t page_bytes = kv->page_bytes;
         gdn_kv_close(kv);
         return gdn_fail(err, GDN_NO_MEMORY, 0, "kv: no memory for %d pages of %zu bytes; use fewer", c->n_pages,
@@ -57,6 +59,7 @@ void gdn_kv_close(gdn_kv *kv)
     if (!kv) return;
     free(kv->free_pages);
     free(kv->refs);
+    free(kv->held);
     free(kv->pages);
     free(kv->lanes);
     free(kv->memory);
@@ -142,11 +145,26 @@ gdn_status gdn_kv_reserve(gdn_kv *kv, const int *n_more, int n_lanes, gdn_error 
     return status;
 }
 
-gdn_status gdn_kv_check_room(const gdn_kv *kv, int lane, long long keep, long long length, gdn_error *err)
+/* Whether lanes own the page, apart from `lane`, which would have it as number `i`. */
+static bool strangers_own(const gdn_kv *kv, int lane, long long i, int page)
 {
-    long long needed = pages_for(length) - pages_for(keep) + (length > keep && cuts_shared(kv, lane, keep));
-    for (int i = pages_for(keep); i < kv->lanes[lane].n_pages; i++) needed -= kv->refs[*page_at(kv, lane, i)] == 1;
-    return check_free(kv, needed, err);
+    const bool mine = i < kv->lanes[lane].n_pages && *page_at(kv, lane, i) == page;
+    return kv->refs[page] - kv->held[page] > mine;
+}
+
+gdn_status gdn_kv_check_room(const gdn_kv *kv, int lane, const int *pages, long long keep, long long length,
+                             gdn_error *err)
+{
+    const int n_kept = pages_for(keep);
+    long long needed = pages_for(length) - n_kept, n_free = kv->n_free + gdn_kv_n_alone(kv);
+    if (length > keep && keep % GDN_PAGE) needed += strangers_own(kv, lane, n_kept - 1, pages[n_kept - 1]);
+    for (int i = 0; i < kv->lanes[lane].n_pages; i++)
+        n_free += !strangers_own(kv, lane, i, *page_at(kv, lane, i)); /* given back first */
+    for (int i = 0; i < n_kept; i++) n_free -= !strangers_own(kv, lane, i, pages[i]);
+    if (needed <= n_free) return GDN_OK;
+    return gdn_fail(err, GDN_NO_SLOT, 0,
+                    "kv: %lld pages of %d tokens are needed and %lld can be had; use shorter texts or more memory",
+                    needed, GDN_PAGE, n_free);
 }
 
 void gdn_kv_set_length(gdn_kv *kv, int lane, long long length)
@@ -156,15 +174,51 @@ void gdn_kv_set_length(gdn_kv *kv, int lane, long long length)
     while (l->n_pages > pages_for(length)) release(kv, *page_at(kv, lane, --l->n_pages));
 }
 
-void gdn_kv_share(gdn_kv *kv, int dst, int src, long long length)
+void gdn_kv_attach(gdn_kv *kv, int dst, const int *pages, long long length)
 {
     const int n_pages = pages_for(length);
-    for (int i = 0; i < n_pages; i++) kv->refs[*page_at(kv, src, i)]++;
+    for (int i = 0; i < n_pages; i++) kv->refs[pages[i]]++;
     gdn_kv_set_length(kv, dst, 0);
-    for (int i = 0; i < n_pages; i++) *page_at(kv, dst, i) = *page_at(kv, src, i);
+    for (int i = 0; i < n_pages; i++) *page_at(kv, dst, i) = pages[i];
     kv->lanes[dst].n_pages = n_pages;
     kv->lanes[dst].length = length;
 }
+
+void gdn_kv_share(gdn_kv *kv, int dst, int src, long long length)
+{
+    gdn_kv_attach(kv, dst, gdn_kv_list(kv, src), length);
+}
+
+/* ---- pages by number ------------------------------------------------------------------------------------------------ */
+
+int gdn_kv_n_pages(const gdn_kv *kv) { return kv->config.n_pages; }
+
+size_t gdn_kv_page_size(const gdn_kv *kv) { return kv->page_bytes; }
+
+const int *gdn_kv_list(const gdn_kv *kv, int lane) { return page_at(kv, lane, 0); }
+
+void gdn_kv_hold(gdn_kv *kv, int page)
+{
+    kv->refs[page]++;
+    kv->held[page]++;
+}
+
+void gdn_kv_drop(gdn_kv *kv, int page)
+{
+    kv->held[page]--;
+    release(kv, page);
+}
+
+bool gdn_kv_alone(const gdn_kv *kv, int page) { return kv->held[page] && kv->refs[page] == kv->held[page]; }
+
+int gdn_kv_n_alone(const gdn_kv *kv)
+{
+    int n = 0;
+    for (int i = 0; i < kv->config.n_pages; i++) n += gdn_kv_alone(kv, i);
+    return n;
+}
+
+void *gdn_kv_page(const gdn_kv *kv, int page) { return kv->memory + (size_t)page * kv->page_bytes; }
 
 /* ---- keys and values ------------------------------------------------------------------------------------------------ */
 

@@ -90,8 +90,8 @@ static const struct {
     void (*end)(void *made);
     long n_least; /* allocations that it must need at least */
 } makers[] = {
-    {"gdn_engine_open", open_engine, close_engine, 100},     {"gdn_sequence_open", open_sequence, close_sequence, 4},
-    {"gdn_sequence_fork", fork_sequence, close_sequence, 4}, {"gdn_engine_encode_chat", encode, free, 5},
+    {"gdn_engine_open", open_engine, close_engine, 100},     {"gdn_sequence_open", open_sequence, close_sequence, 3},
+    {"gdn_sequence_fork", fork_sequence, close_sequence, 3}, {"gdn_engine_encode_chat", encode, free, 5},
     {"gdn_sampler_open", open_sampler, close_sampler, 6},    {"gdn_stops_open", open_stops, close_stops, 3},
     {"gdn_output_open", open_output, close_output, 1}};
 

@@ -74,6 +74,7 @@ typedef struct play {
     live        live[LIVE];
     rng         r;
     int         type;
+    bool        roomy; /* nothing is evicted */
     long        n_forks, n_regenerated, n_edited, n_full, n_batches, n_switched;
 } play;
 
@@ -121,7 +122,7 @@ static void play_step(play *p)
     for (int i = 0; i < n_steps && !status; i++) p->live[which[i]].length += steps[i].n;
 }
 
-/* Set to a text: what need not be computed is what the header says. */
+/* Set to a text.  What the sequence holds is not computed again, nor, while nothing is evicted, what it was set to last. */
 static void play_set(play *p, live *l)
 {
     const int n = 1 + rng_below(&p->r, LENGTH), style = rng_below(&p->r, 3);
@@ -129,14 +130,14 @@ static void play_set(play *p, live *l)
     const int shared = common(t, l->text) < length ? common(t, l->text) : length;
     int       expected = length, computed = -1;
     if (shared >= l->length) expected = length - l->length;
-    else if (l->mark && shared >= l->mark) expected = length - l->mark;
+    else if (p->roomy && l->mark && shared >= l->mark) expected = length - l->mark;
     p->n_regenerated += l->mark && length == l->mark && l->length > l->mark && !expected;
     p->n_edited += l->length > shared && l->mark && shared >= l->mark && expected;
     const gdn_status status = gdn_sequence_set(l->s, text[t], length, NULL, NULL, &computed, &err);
     if (status && status != GDN_NO_SLOT) fail_msg("set: %s", err.message);
     p->n_full += status == GDN_NO_SLOT;
     if (status) return;
-    assert_int_equal(computed, expected);
+    assert_in_range(computed, 0, expected);
     l->text = t;
     l->length = l->mark = length;
 }
@@ -179,12 +180,12 @@ static void strangers(void **unused)
 {
     (void)unused;
     for (int round = 0; round < 3; round++) {
-        /* In the last two, keys and values have room for less than all. */
+        /* In the first, keys and values have room for all that is kept; in the last two for less than the sequences have. */
         const gdn_engine_options options = {.n_threads = 1 + round,
                                             .n_sequences = LIVE,
                                             .kv_type = round == 1 ? GDN_BF16 : GDN_F32,
-                                            .kv_tokens = round ? 10 * 64 : 0};
-        play                     p = {.engine = engine_of(&options), .r = {9u + (unsigned)round}, .type = round == 1};
+                                            .kv_tokens = (round ? 10 : 1000) * 64};
+        play p = {.engine = engine_of(&options), .r = {9u + (unsigned)round}, .type = round == 1, .roomy = !round};
         for (int i = 0; i < STEPS; i++) {
             char what[32];
             play_one(&p);
@@ -195,7 +196,8 @@ static void strangers(void **unused)
         print_message(
             "%ld forks, %ld answers made again, %ld edited, %ld batches, %ld went another way, %ld times full\n",
             p.n_forks, p.n_regenerated, p.n_edited, p.n_batches, p.n_switched, p.n_full);
-        assert_true(p.n_forks > 10 && p.n_regenerated > 5 && p.n_edited > 3 && p.n_batches > 50 && p.n_switched > 10);
+        assert_true(p.n_forks > 10 && (round || p.n_regenerated > 5) && p.n_edited > 3 && p.n_batches > 50 &&
+                    p.n_switched > 10);
         assert_true(round ? p.n_full > 20 : p.n_full == 0);
         for (int k = 0; k < LIVE; k++) gdn_sequence_close(p.live[k].s);
 

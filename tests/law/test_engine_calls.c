@@ -21,7 +21,7 @@ static int watch(void *arg, int done, int total)
 static void stopped_prompts(void **unused)
 {
     (void)unused;
-    gdn_engine   *engine = engine_of(&(gdn_engine_options){.n_sequences = 2});
+    gdn_engine   *engine = engine_of(&(gdn_engine_options){.n_sequences = 2, .reuse_bytes = -1});
     gdn_sequence *s = sequence_of(engine), *forked = NULL;
     int           computed = 0;
     for (int how = 0; how < 4; how++) {

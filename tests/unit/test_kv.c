@@ -93,7 +93,7 @@ static const void *page(const gdn_kv *kv, int which, int position)
 static int n_free(const gdn_kv *kv)
 {
     int n = 0;
-    while (gdn_kv_check_room(kv, LANES - 1, 0, (n + 1) * GDN_PAGE, NULL) == GDN_OK) n++;
+    while (gdn_kv_check_room(kv, LANES - 1, NULL, 0, (n + 1) * GDN_PAGE, NULL) == GDN_OK) n++;
     return n; /* of a kv whose last lane is empty */
 }
 
@@ -202,7 +202,7 @@ static void random_sharing(void **unused)
         } else if (l->length + n <= POSITIONS) {
             int more[LANES] = {0};
             more[a] = n;
-            const gdn_status room = gdn_kv_check_room(kv, a, l->length, l->length + n, &err);
+            const gdn_status room = gdn_kv_check_room(kv, a, gdn_kv_list(kv, a), l->length, l->length + n, &err);
             assert_int_equal(gdn_kv_reserve(kv, more, LANES, &err), room);
             n_refused += room == GDN_NO_SLOT;
             if (!room) append(kv, l, a, n, next);
