@@ -48,6 +48,8 @@ typedef struct gdn_engine_options {
     gdn_load_progress_fn *progress; /* NULL is allowed */
     void                 *progress_arg;
     long long             reuse_bytes; /* of the prefix index, see gdn_sequence_set; 0: 1 GiB; -1: nothing is kept */
+    const char *cache_dir;   /* folder where what is kept outlives the process, made if it is missing; NULL: none */
+    long long   cache_bytes; /* of cache_dir; 0: 8 GiB */
 } gdn_engine_options;
 
 /* Load everything.  All memory that steps need is taken here and in gdn_sequence_open; what is not used stays untouched.
@@ -197,6 +199,15 @@ typedef int gdn_progress_fn(void *arg, int done, int total);
  * sequence holds what was done, and the same call goes on from there. */
 gdn_status gdn_sequence_set(gdn_sequence *sequence, const int32_t *tokens, int n, gdn_progress_fn *progress, void *arg,
                             int *n_computed, gdn_error *err);
+
+/* A file of what the sequence holds, which another process goes on from as if it had computed it: tokens, state, keys and values, and
+ * logits.  It is written whole or not at all (gdn_snapshot_save says how).  BAD_STATE: the sequence is empty; IO; NO_MEMORY. */
+gdn_status gdn_sequence_save(const gdn_sequence *sequence, const char *path, gdn_error *err);
+
+/* Make the sequence hold what a file has, in place of what it held.  BAD_FILE: the file is damaged, or of another kind; MISMATCH: it
+ * was made with another model, version or kv_type; BAD_ARGUMENT: it has more tokens than fit; NO_SLOT: kv_tokens are used up;
+ * IO; NO_MEMORY. */
+gdn_status gdn_sequence_load(gdn_sequence *sequence, const char *path, gdn_error *err);
 
 /* ---- sampling ------------------------------------------------------------------------------------------------------ */
 

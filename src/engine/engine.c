@@ -1,6 +1,8 @@
 #include "engine/parts.h"
 #include "base/float_mode.h"
+#include "base/file.h"
 #include "format/safetensors.h"
+#include "state/checksum.h"
 #include "text/tokenizer.h"
 #include <limits.h>
 #include <stdio.h>
@@ -15,6 +17,27 @@ enum {
 };
 
 /* ---- opening: each step fills its part of the engine ---------------------------------------------------------------- */
+
+static const long long DISK = 8LL << 30; /* bytes of cache_dir */
+
+/* Add the checksum of a file of the model's folder. */
+static gdn_status add_file(uint64_t *sum, const char *folder, const char *name, gdn_error *err)
+{
+    char     path[4096];
+    gdn_file file;
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "engine: the model's path is too long");
+    gdn_status s = gdn_file_open(&file, path, err);
+    if (s) return s;
+    void *bytes = malloc((size_t)file.n_bytes + 1);
+    if (!bytes) s = gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for %s", name);
+    if (!s) s = gdn_file_read(&file, bytes, (size_t)file.n_bytes, err);
+    const uint64_t both[2] = {*sum, s ? 0 : gdn_checksum(bytes, (size_t)file.n_bytes)};
+    *sum = gdn_checksum(both, sizeof both);
+    free(bytes);
+    gdn_file_close(&file);
+    return s;
+}
 
 static gdn_status load_model(gdn_engine *e, const gdn_engine_options *o, gdn_error *err)
 {
@@ -38,6 +61,8 @@ static gdn_status load_text(gdn_engine *e, const char *folder, gdn_error *err)
     if (n < 0 || n >= (int)sizeof path)
         return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "engine: the model's path is too long");
     gdn_status s = gdn_tokenizer_open(&e->tokenizer, path, err);
+    if (!s) s = add_file(&e->files_sum, folder, "config.json", err);
+    if (!s) s = add_file(&e->files_sum, folder, "tokenizer.json", err);
     if (!s) s = gdn_tokenizer_config_load(&e->text, folder, err);
     if (!s && e->text.chat_template)
         s = gdn_template_open(&e->chat, e->text.chat_template, strlen(e->text.chat_template), err);
@@ -75,15 +100,17 @@ static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_err
                               .dim = c->head_dim,
                               .type = o->kv_type,
                               .n_pages = (int)pages,
-                              .n_lanes = n,
+                              .n_lanes = n + 1,
                               .max_positions = e->max_tokens};
     const long long     budget = o->reuse_bytes ? o->reuse_bytes : REUSE;
     size_t              slot_bytes;
     gdn_status          s = slot_bytes_of(&slot_bytes, e->model, err);
     const int           n_snapshots = s ? 0 : gdn_prefix_slots(slot_bytes, budget);
-    if (!s) s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers, 2 * n + n_snapshots, err);
+    if (!s) s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers, 2 * n + n_snapshots + 1, err);
     if (!s) s = gdn_cache_open(&e->cache, e->pool, n, 0, err);
     if (!s) s = gdn_cache_add(e->cache, n, 0, err);
+    if (!s) s = gdn_cache_open(&e->read, e->pool, 1, 0, err);
+    if (!s) s = gdn_cache_add(e->read, 1, 0, err);
     if (!s) s = gdn_kv_open(&e->kv, &kv, err);
     if (!s) s = gdn_prefix_open(&e->prefix, e->pool, e->kv, n_snapshots, c->vocab_size, budget, err);
     if (s) return s;
@@ -92,8 +119,11 @@ static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_err
     e->n_tokens = calloc((size_t)n, sizeof *e->n_tokens);
     e->wanted = calloc((size_t)n, sizeof *e->wanted);
     e->tokens = calloc((size_t)e->max_step, sizeof *e->tokens);
+    e->more = calloc((size_t)n + 1, sizeof *e->more);
+    e->list = malloc((size_t)e->max_tokens * sizeof *e->list);
     e->logits = malloc((size_t)n * c->vocab_size * sizeof *e->logits);
-    if (e->used && e->step_of && e->n_tokens && e->wanted && e->tokens && e->logits) return GDN_OK;
+    if (e->used && e->step_of && e->n_tokens && e->wanted && e->tokens && e->more && e->list && e->logits)
+        return GDN_OK;
     return gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for steps of %d sequences; use fewer", n);
 }
 
@@ -119,6 +149,10 @@ static gdn_status check(const gdn_engine_options *o, gdn_error *err)
         return gdn_fail(err, GDN_BAD_ARGUMENT, o->n_sequences, "engine: %d sequences; use 1 to 4096", o->n_sequences);
     if (o->kv_type != GDN_F32 && o->kv_type != GDN_BF16)
         return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "engine: kv_type is %d; use GDN_F32 or GDN_BF16", (int)o->kv_type);
+    if (o->reuse_bytes < -1 || o->cache_bytes < 0)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0,
+                        "engine: %lld bytes of reuse and %lld of cache; use 0 for the defaults, or more",
+                        o->reuse_bytes, o->cache_bytes);
     return GDN_OK;
 }
 
@@ -136,6 +170,9 @@ gdn_status gdn_engine_open(gdn_engine **out, const gdn_engine_options *o, gdn_er
     s = load_model(e, o, err);
     if (!s) s = load_text(e, o->model, err);
     if (!s) s = open_memory(e, o, err);
+    if (!s && o->cache_dir)
+        s = gdn_store_open(&e->store, o->cache_dir, o->cache_bytes ? o->cache_bytes : DISK,
+                           gdn_engine_record(e).binding, e->max_tokens, err);
     gdn_float_mode_leave(mode);
     if (s) {
         gdn_engine_close(e);
@@ -153,10 +190,15 @@ void gdn_engine_close(gdn_engine *e)
     free(e->n_tokens);
     free(e->wanted);
     free(e->tokens);
+    free(e->more);
+    free(e->list);
     free(e->logits);
     gdn_workspace_close(e->workspace);
+    if (e->store) gdn_engine_store(e);
+    gdn_store_close(e->store);
     gdn_prefix_close(e->prefix);
     gdn_kv_close(e->kv);
+    gdn_cache_close(e->read);
     gdn_cache_close(e->cache);
     gdn_pool_close(e->pool);
     gdn_compute_close(e->compute);

@@ -2,6 +2,7 @@
 #ifndef GDN_ENGINE_PARTS_H
 #define GDN_ENGINE_PARTS_H
 #include "engine/prefix.h"
+#include "engine/store.h"
 #include "format/config.h"
 #include "gdn/gdn.h"
 #include "model/model.h"
@@ -10,7 +11,8 @@
 /* A sequence is a lane, of the cache and of kv alike.
  *
  * The pool has two slots for a sequence besides one for each snapshot of the prefix index, and more are never needed: a step takes
- * one for every lane whose slot others see, and lanes that see one slot which is no snapshot came by it in forks. */
+ * one for every lane whose slot others see, and lanes that see one slot which is no snapshot came by it in forks.  One more is for
+ * a record that is read. */
 struct gdn_engine {
     gdn_model            *model;
     gdn_generation_config generation;
@@ -20,9 +22,15 @@ struct gdn_engine {
     gdn_compute          *compute;
     gdn_pool             *pool;
     gdn_cache            *cache; /* n_sequences lanes */
-    gdn_kv               *kv;    /* likewise */
+    gdn_kv               *kv;    /* likewise, and one more: where records are read into */
+    gdn_cache            *read;  /* one lane, likewise */
     gdn_prefix           *prefix;
-    int32_t               turn; /* the token that opens a turn of a chat, or -1 */
+    gdn_store            *store;     /* NULL: no cache_dir */
+    uint64_t              files_sum; /* of config.json and tokenizer.json */
+    uint64_t              binding;   /* of records; 0: not known yet */
+    int                  *more;      /* [n_sequences + 1], zeros between calls: room for what is read */
+    int32_t              *list;      /* [max_tokens]: tokens of a record */
+    int32_t               turn;      /* the token that opens a turn of a chat, or -1 */
     gdn_workspace        *workspace;
     int                   n_sequences, max_tokens, max_step;
     int                   piece; /* tokens of a prompt that are computed at a time */
@@ -44,6 +52,17 @@ struct gdn_sequence {
     bool        has_logits;
     float      *logits; /* [V] */
 };
+
+/* The sequence becomes empty; what it held goes to the index. */
+void gdn_sequence_leave(gdn_sequence *sequence);
+
+/* What a file must have in common with this engine. */
+gdn_record gdn_engine_record(gdn_engine *engine);
+
+/* Read from cache_dir what goes further in this list than the index does.  It is never an error if that cannot be done. */
+void gdn_engine_fetch(gdn_engine *engine, const int32_t *tokens, int n);
+/* Write what is in the index to cache_dir, likewise. */
+void gdn_engine_store(gdn_engine *engine);
 
 /* Append; logits are computed if `wanted`, else these sequences have none afterwards.  Else as gdn_engine_step. */
 gdn_status gdn_engine_append(gdn_engine *engine, const gdn_step *steps, int n_steps, bool wanted, gdn_error *err);

@@ -1,6 +1,6 @@
 #include "engine/prefix.h"
 #include "base/alloc.h"
-#include "state/pool.h"
+#include "state/cache.h"
 #include <string.h>
 
 /* Nodes are numbers, so that all of them can be allocated at once; the root, of no tokens, is number 0.  Runs of one page may
@@ -14,11 +14,12 @@ typedef struct node {
     int      begin, end;             /* positions of its run */
     int      page;
     int      snapshot; /* -1: none */
-    bool     has_logits;
+    bool     has_logits, stored;
     uint64_t used; /* when the snapshot was last */
 } node;
 
 struct gdn_prefix {
+    gdn_pool  *pool;
     gdn_kv    *kv;
     gdn_cache *kept; /* [n_snapshots] lanes */
     int        n_snapshots, n_kept, n_with_logits;
@@ -58,6 +59,7 @@ gdn_status gdn_prefix_open(gdn_prefix **out, gdn_pool *pool, gdn_kv *kv, int n_s
     gdn_prefix *p = calloc(1, sizeof *p);
     if (!p) return gdn_fail(err, GDN_NO_MEMORY, 0, "prefix: no memory for the index");
     const size_t n_pages = (size_t)gdn_kv_n_pages(kv), n_nodes = n_pages + 2 * (size_t)n_snapshots + 2;
+    p->pool = pool;
     p->kv = kv;
     p->n_snapshots = n_snapshots;
     p->n_logits = n_logits;
@@ -264,18 +266,19 @@ static void forget(gdn_prefix *p, int i)
     node *const n = &p->nodes[i];
     gdn_cache_clear(p->kept, n->snapshot, NULL);
     p->n_with_logits -= n->has_logits;
-    n->has_logits = false;
+    n->has_logits = n->stored = false;
     p->free_snapshots[p->n_snapshots - p->n_kept--] = n->snapshot;
     n->snapshot = -1;
     prune(p, i);
 }
 
-void gdn_prefix_keep(gdn_prefix *p, const int32_t *tokens, int n, const gdn_cache *cache, int lane, const float *logits)
+void gdn_prefix_keep(gdn_prefix *p, const int32_t *tokens, int n, const int *pages, const gdn_cache *cache, int lane,
+                     const float *logits)
 {
     if (!p->n_snapshots) return;
     const bool there = gdn_prefix_depth(p, deepest(p, tokens, n, false)) == n;
     if (!there && p->n_kept == p->n_snapshots && !gdn_prefix_evict(p)) return;
-    const int   i = node_for(p, tokens, n, gdn_kv_list(p->kv, lane));
+    const int   i = node_for(p, tokens, n, pages);
     node *const at = &p->nodes[i];
     if (at->snapshot < 0) {
         at->snapshot = p->free_snapshots[p->n_snapshots - ++p->n_kept];
@@ -293,6 +296,36 @@ void gdn_prefix_keep(gdn_prefix *p, const int32_t *tokens, int n, const gdn_cach
 void gdn_prefix_pin(gdn_prefix *p, int i) { p->pinned = i; }
 
 void gdn_prefix_tick(gdn_prefix *p) { p->now++; }
+
+/* ---- for files -------------------------------------------------------------------------------------------------------- */
+
+int gdn_prefix_unstored(const gdn_prefix *p)
+{
+    int found = -1;
+    for (int i = 1, seen = 0; seen < p->n_kept; i++) {
+        const node *const n = &p->nodes[i];
+        if (n->snapshot < 0) continue;
+        seen++;
+        if (!n->stored && (found < 0 || n->end < p->nodes[found].end)) found = i;
+    }
+    return found;
+}
+
+void gdn_prefix_describe(gdn_prefix *p, int i, gdn_record *r)
+{
+    const node *const n = &p->nodes[i];
+    int               before = n->parent;
+    while (before && !p->nodes[before].stored) before = p->nodes[before].parent;
+    r->from = p->nodes[before].end;
+    r->to = n->end;
+    r->pages = gdn_prefix_pages(p, i);
+    for (int at = 0; at < n->end; at++)
+        r->tokens[at] = p->ids[(size_t)r->pages[at / GDN_PAGE] * GDN_PAGE + (size_t)(at % GDN_PAGE)];
+    r->slot = gdn_pool_slot(p->pool, p->kept->lanes[n->snapshot].cur);
+    r->logits = n->has_logits ? p->logits + (size_t)n->snapshot * p->n_logits : NULL;
+}
+
+void gdn_prefix_set_stored(gdn_prefix *p, int i) { p->nodes[i].stored = true; }
 
 /* ---- bytes, and what they are worth ------------------------------------------------------------------------------------- */
 

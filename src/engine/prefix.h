@@ -8,7 +8,7 @@
  * What is kept never changes a result: it is what computing the same tokens would give, bit for bit. */
 #ifndef GDN_ENGINE_PREFIX_H
 #define GDN_ENGINE_PREFIX_H
-#include "state/kv.h"
+#include "engine/record.h"
 
 typedef struct gdn_prefix gdn_prefix;
 
@@ -36,10 +36,10 @@ const int *gdn_prefix_pages(gdn_prefix *prefix, int node);
 /* The lane of `cache` and of `kv` becomes what is kept at the node; returns its logits, or NULL.  Marks the node as used. */
 const float *gdn_prefix_restore(gdn_prefix *prefix, int node, gdn_cache *cache, int lane);
 
-/* Keep what the lane holds: the state after these n >= 1 tokens and their keys and values, with the logits if not NULL.  Room is
- * made by eviction.  What is there already is marked as used. */
-void gdn_prefix_keep(gdn_prefix *prefix, const int32_t *tokens, int n, const gdn_cache *cache, int lane,
-                     const float *logits);
+/* Keep what a lane holds: the state after these n >= 1 tokens, the pages of their keys and values, and the logits if not NULL.
+ * Room is made by eviction.  What is there already is marked as used. */
+void gdn_prefix_keep(gdn_prefix *prefix, const int32_t *tokens, int n, const int *pages, const gdn_cache *cache,
+                     int lane, const float *logits);
 
 /* Do not evict the snapshot of this node until another one, or -1, is pinned; it stays the same number. */
 void gdn_prefix_pin(gdn_prefix *prefix, int node);
@@ -55,6 +55,12 @@ void gdn_prefix_trim(gdn_prefix *prefix);
 
 /* Give up the snapshot that is worth least; false: there is none, or only the pinned one. */
 bool gdn_prefix_evict(gdn_prefix *prefix);
+
+/* The shallowest snapshot that is not marked as stored, or -1; what a record of it holds (from: the depth of the last one before it
+ * that is stored; r->tokens has room for it, and the rest is borrowed until the next call); the mark. */
+int  gdn_prefix_unstored(const gdn_prefix *prefix);
+void gdn_prefix_describe(gdn_prefix *prefix, int node, gdn_record *r);
+void gdn_prefix_set_stored(gdn_prefix *prefix, int node);
 
 /* What it takes now: slots and logits of snapshots, pages that no lane owns, nodes. */
 long long gdn_prefix_bytes(const gdn_prefix *prefix);

@@ -48,21 +48,27 @@ static void empty(gdn_sequence *seq)
     seq->has_logits = false;
 }
 
-/* What the sequence holds may be wanted again. */
-static void leave(gdn_sequence *seq)
+/* Keep what it holds in the index. */
+static void keep(const gdn_sequence *seq)
 {
-    gdn_engine *const e = seq->engine;
-    const float      *logits = seq->has_logits ? seq->logits : NULL;
-    if (seq->length) gdn_prefix_keep(e->prefix, seq->tokens, seq->length, e->cache, seq->lane, logits);
+    const gdn_engine *const e = seq->engine;
+    gdn_prefix_keep(e->prefix, seq->tokens, seq->length, gdn_kv_list(e->kv, seq->lane), e->cache, seq->lane,
+                    seq->has_logits ? seq->logits : NULL);
+}
+
+void gdn_sequence_leave(gdn_sequence *seq)
+{
+    if (seq->length) keep(seq);
     empty(seq);
-    gdn_prefix_trim(e->prefix);
+    gdn_prefix_trim(seq->engine->prefix);
 }
 
 void gdn_sequence_close(gdn_sequence *seq)
 {
     if (!seq) return;
     if (seq->engine) {
-        leave(seq);
+        gdn_sequence_leave(seq);
+        gdn_engine_store(seq->engine);
         seq->engine->used[seq->lane] = false;
     }
     free(seq->tokens);
@@ -124,13 +130,15 @@ static bool continues(const gdn_sequence *seq, const int32_t *tokens, int n)
            (seq->length < n || seq->has_logits);
 }
 
-/* Make the sequence hold what is kept at a node, which begins the list, in place of what it held; -1: nothing. */
-static void go_to(gdn_sequence *seq, int node, const int32_t *tokens)
+/* Make the sequence hold what is kept at a node, which begins the list, or beyond it in a file, in place of what it held. */
+static void go_to(gdn_sequence *seq, int node, const int32_t *tokens, int n)
 {
     gdn_engine *const e = seq->engine;
     gdn_prefix_pin(e->prefix, node);
-    leave(seq);
+    gdn_sequence_leave(seq);
+    gdn_engine_fetch(e, tokens, n);
     gdn_prefix_pin(e->prefix, -1);
+    node = gdn_prefix_find(e->prefix, tokens, n);
     if (node < 0) return;
     const float *logits = gdn_prefix_restore(e->prefix, node, e->cache, seq->lane);
     seq->length = gdn_prefix_depth(e->prefix, node);
@@ -155,7 +163,7 @@ static gdn_status compute(gdn_sequence *seq, const int32_t *tokens, int n, gdn_p
         if (s) break;
         if (seq->length == at[place]) {
             place++;
-            gdn_prefix_keep(e->prefix, tokens, seq->length, e->cache, seq->lane, seq->has_logits ? seq->logits : NULL);
+            keep(seq);
         }
         if (progress && progress(arg, seq->length - from, n - from) && seq->length < n)
             s = gdn_fail(err, GDN_BAD_STATE, seq->length, "sequence: stopped after %d of %d tokens", seq->length, n);
@@ -177,7 +185,7 @@ gdn_status gdn_sequence_set(gdn_sequence *seq, const int32_t *tokens, int n, gdn
                           goes_on ? seq->length : gdn_prefix_depth(e->prefix, node), n, err);
     if (s) return s;
     gdn_prefix_tick(e->prefix);
-    if (!goes_on) go_to(seq, node, tokens);
+    if (!goes_on) go_to(seq, node, tokens, n);
     if (n_computed) *n_computed = n - seq->length;
     return compute(seq, tokens, n, progress, arg, err);
 }

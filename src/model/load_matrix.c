@@ -13,6 +13,7 @@ void *gdn_load_take(gdn_loader *ld, size_t n_bytes)
     }
     unsigned char *const at = ld->model->weights + ld->taken;
     ld->taken += n;
+    memset(at + n_bytes, 0, n - n_bytes); /* so that equal weights are equal blocks */
     return at;
 }
 

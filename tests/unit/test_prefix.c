@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "engine/prefix.c" /* to see its nodes */
-#include "state/cache.h"
 #include "support/random.h"
 #include <stdio.h>
 
@@ -204,7 +203,8 @@ static void keep(world *w, int lane, bool with_logits)
     const timeline *const t = &w->lanes[lane];
     const float           name = name_of(t->tokens, t->length), logits[LOGITS] = {name, name, name};
     if (!t->length) return;
-    gdn_prefix_keep(w->prefix, t->tokens, t->length, w->cache, lane, with_logits ? logits : NULL);
+    gdn_prefix_keep(w->prefix, t->tokens, t->length, gdn_kv_list(w->kv, lane), w->cache, lane,
+                    with_logits ? logits : NULL);
     w->old[w->n_old++ % OLD] = *t;
 }
 

@@ -1,0 +1,194 @@
+/* What outlives the process: single sequences in files, and the prefix index in a folder. */
+#include "engine/parts.h"
+#include "state/cache.h"
+#include "state/checksum.h"
+#include "state/snapshot.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUMERICS = 1 }; /* goes up whenever a forward gives other bits than before */
+
+/* A fine-tuned model has the shapes and names of the one it comes from, so the weights themselves are read once. */
+static uint64_t binding_of(const gdn_engine *e)
+{
+    const uint64_t sums[] = {NUMERICS, (uint64_t)gdn_kv_type(e->kv), e->files_sum,
+                             gdn_checksum(e->model->weights, gdn_model_bytes(&e->model->config, !e->model->embed))};
+    const uint64_t binding = gdn_checksum(sums, sizeof sums);
+    return binding ? binding : 1;
+}
+
+gdn_record gdn_engine_record(gdn_engine *e)
+{
+    if (!e->binding) e->binding = binding_of(e);
+    return (gdn_record){.binding = e->binding,
+                        .kv = e->kv,
+                        .slot_bytes = gdn_pool_slot_bytes(e->pool),
+                        .n_logits = e->model->config.vocab_size};
+}
+
+/* ---- reading into the lanes that are there for it --------------------------------------------------------------------------- */
+
+static void forget_read(gdn_engine *e)
+{
+    gdn_cache_clear(e->read, 0, NULL);
+    gdn_kv_set_length(e->kv, e->n_sequences, 0);
+}
+
+/* Where records of a chain, or the one of a file, are read to. */
+typedef struct reading {
+    int    to;
+    float *logits; /* [V] */
+    bool   has_logits;
+} reading;
+
+static gdn_status read_state(gdn_engine *e, gdn_record_file *in, gdn_record *r, gdn_error *err)
+{
+    gdn_snapshot *snapshot = gdn_snapshot_alloc(e->pool, in->to);
+    if (!snapshot) return gdn_fail(err, GDN_NO_MEMORY, 0, "state: no memory for %zu bytes", r->slot_bytes);
+    r->slot = gdn_snapshot_payload(snapshot);
+    gdn_status s = gdn_record_read_state(in, r, err);
+    if (!s) s = gdn_snapshot_restore(e->read, 0, snapshot, err);
+    gdn_snapshot_release(snapshot);
+    return s;
+}
+
+/* Read one record behind what the lane has; its tokens go to e->list, its state is read if logits have room.  After a failure the
+ * lane is to be forgotten. */
+static gdn_status read_record(gdn_engine *e, const char *path, reading *into, gdn_error *err)
+{
+    const int       lane = e->n_sequences;
+    gdn_record      r = gdn_engine_record(e);
+    gdn_record_file in;
+    gdn_status      s = gdn_record_open(&in, &r, path, err);
+    if (s) return s;
+    const int kept = in.from / GDN_PAGE * GDN_PAGE;
+    if (in.to > e->max_tokens)
+        s = gdn_fail(err, GDN_BAD_ARGUMENT, in.to,
+                     "state: %d tokens; a sequence has room for %d, open the engine for more", in.to, e->max_tokens);
+    else if (gdn_kv_length(e->kv, lane) < kept)
+        s = gdn_fail(err, GDN_BAD_FILE, 0, "state: the file continues another one; name a file of gdn_sequence_save");
+    if (!s) {
+        gdn_kv_set_length(e->kv, lane, kept);
+        e->more[lane] = in.to - kept;
+        s = gdn_prefix_reserve(e->prefix, e->more, lane + 1, err);
+        e->more[lane] = 0;
+    }
+    r.from = in.from;
+    r.to = in.to;
+    r.tokens = e->list;
+    r.pages = gdn_kv_list(e->kv, lane);
+    r.logits = into->logits;
+    if (!s) s = gdn_record_read_list(&in, &r, err);
+    if (!s && into->logits) s = read_state(e, &in, &r, err);
+    gdn_file_close(&in.file);
+    if (s) return s;
+    gdn_kv_set_length(e->kv, lane, in.to);
+    into->to = in.to;
+    into->has_logits = in.has_logits;
+    return GDN_OK;
+}
+
+/* ---- a file ------------------------------------------------------------------------------------------------------------------ */
+
+gdn_status gdn_sequence_save(const gdn_sequence *seq, const char *path, gdn_error *err)
+{
+    if (!seq || !path) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "save: sequence and path must not be NULL; pass both");
+    if (!seq->length) return gdn_fail(err, GDN_BAD_STATE, 0, "save: the sequence is empty; set it first");
+    gdn_engine *const e = seq->engine;
+    gdn_record        r = gdn_engine_record(e);
+    r.to = seq->length;
+    r.tokens = seq->tokens;
+    r.pages = gdn_kv_list(e->kv, seq->lane);
+    r.slot = gdn_pool_slot(e->pool, e->cache->lanes[seq->lane].cur);
+    r.logits = seq->has_logits ? seq->logits : NULL;
+    return gdn_record_write(&r, path, err);
+}
+
+gdn_status gdn_sequence_load(gdn_sequence *seq, const char *path, gdn_error *err)
+{
+    if (!seq || !path) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "load: sequence and path must not be NULL; pass both");
+    gdn_engine *const e = seq->engine;
+    const size_t      logits_bytes = (size_t)e->model->config.vocab_size * sizeof *seq->logits;
+    reading           got = {.logits = malloc(logits_bytes)};
+    gdn_status        s = GDN_OK;
+    if (!got.logits) s = gdn_fail(err, GDN_NO_MEMORY, 0, "load: no memory for the logits");
+    if (!s) s = read_record(e, path, &got, err);
+    if (!s) {
+        gdn_sequence_leave(seq);
+        gdn_cache_share(e->cache, seq->lane, e->read, 0, NULL);
+        gdn_kv_share(e->kv, seq->lane, e->n_sequences, got.to);
+        memcpy(seq->tokens, e->list, (size_t)got.to * sizeof *seq->tokens);
+        seq->length = got.to;
+        seq->has_logits = got.has_logits;
+        if (got.has_logits) memcpy(seq->logits, got.logits, logits_bytes);
+    }
+    forget_read(e);
+    free(got.logits);
+    return s;
+}
+
+/* ---- the folder ---------------------------------------------------------------------------------------------------------------- */
+
+/* Read a chain of records that begins the list into the index; false: a record is no good and has been dropped. */
+static bool read_chain(gdn_engine *e, const int32_t *tokens, int first, float *logits)
+{
+    reading got = {0};
+    for (int i = first, next; i >= 0; i = next) {
+        next = gdn_store_get(e->store, i)->next;
+        const int to = gdn_store_get(e->store, i)->to;
+        got.logits = next < 0 ? logits : NULL; /* of those before the last only keys and values are wanted */
+        const gdn_status s = read_record(e, gdn_store_use(e->store, i), &got, NULL);
+        if (s == GDN_NO_SLOT || s == GDN_NO_MEMORY) return true;
+        if (!s && got.to == to && !memcmp(e->list, tokens, (size_t)to * sizeof *tokens)) continue;
+        gdn_store_drop(e->store, i, s == GDN_BAD_FILE);
+        return false;
+    }
+    gdn_prefix_keep(e->prefix, tokens, got.to, gdn_kv_list(e->kv, e->n_sequences), e->read, 0,
+                    got.has_logits ? logits : NULL);
+    return true;
+}
+
+void gdn_engine_fetch(gdn_engine *e, const int32_t *tokens, int n)
+{
+    if (!e->store || !gdn_prefix_keeps(e->prefix)) return;
+    float *logits = malloc((size_t)e->model->config.vocab_size * sizeof *logits);
+    bool   done = !logits;
+    while (!done) {
+        const int node = gdn_prefix_find(e->prefix, tokens, n), depth = gdn_prefix_depth(e->prefix, node);
+        const int first = gdn_store_find(e->store, tokens, n, depth);
+        if (first < 0) break;
+        gdn_kv_attach(e->kv, e->n_sequences, gdn_prefix_pages(e->prefix, node), depth);
+        done = read_chain(e, tokens, first, logits);
+        forget_read(e);
+    }
+    gdn_prefix_trim(e->prefix);
+    free(logits);
+}
+
+/* The records that one from here on continues are used, too: they must not be removed before it. */
+static bool touch_chain(gdn_engine *e, const int32_t *tokens, int from)
+{
+    while (from) {
+        const int i = gdn_store_exact(e->store, tokens, from);
+        if (i < 0) return false;
+        gdn_store_use(e->store, i);
+        from = gdn_store_get(e->store, i)->from;
+    }
+    return true;
+}
+
+void gdn_engine_store(gdn_engine *e)
+{
+    if (!e->store) return;
+    for (int node; (node = gdn_prefix_unstored(e->prefix)) >= 0; gdn_prefix_set_stored(e->prefix, node)) {
+        gdn_record r = gdn_engine_record(e);
+        r.tokens = e->list;
+        gdn_prefix_describe(e->prefix, node, &r);
+        if (gdn_store_exact(e->store, r.tokens, r.to) >= 0) continue;
+        if (!touch_chain(e, r.tokens, r.from)) r.from = 0;
+        const char *path = gdn_store_prepare(e->store, r.tokens, r.from, r.to, r.logits != NULL, gdn_record_bytes(&r));
+        if (!path) continue;
+        if (gdn_record_write(&r, path, NULL)) return;
+        gdn_store_written(e->store);
+    }
+}
