@@ -12,7 +12,8 @@ enum { NUMERICS = 1 }; /* goes up whenever a forward gives other bits than befor
 static uint64_t binding_of(const gdn_engine *e)
 {
     const uint64_t sums[] = {NUMERICS, (uint64_t)gdn_kv_type(e->kv), e->files_sum,
-                             gdn_checksum(e->model->weights, gdn_model_bytes(&e->model->config, !e->model->embed))};
+                             gdn_checksum(e->model->weights,
+                                          gdn_model_bytes(&e->model->config, !e->model->embed, e->model->has_mtp))};
     const uint64_t binding = gdn_checksum(sums, sizeof sums);
     return binding ? binding : 1;
 }
