@@ -4,10 +4,9 @@
 
 enum {
     TASK_ROWS = 16,          /* rows of a row-wise task */
-    TASK_BYTES = 1 << 20,    /* weights of a task: most of a second-level cache */
     TASK_PRODUCTS = 1 << 20, /* multiplications below which a hand-over costs more than it brings */
-    ACT_ROWS = 1 << 12,      /* rows times panels of a SwiGLU task: two products of so much stay in that cache */
-    ATTENTION_TOKENS = 16,   /* tokens of an attention task */
+    ACT_ROWS = 1 << 12, /* rows times panels of a SwiGLU task: two products of so much stay in a second-level cache */
+    ATTENTION_TOKENS = 16, /* tokens of an attention task */
 };
 
 static int parts(int n, int size) { return n / size + (n % size != 0); }
@@ -47,14 +46,11 @@ typedef struct products_call {
 
 static int panels_of(const gdn_linear *l) { return parts(l->n_outputs, GDN_PANEL); }
 
-/* Panels of a task: what stays in the cache, but few enough that every thread finds work. */
+/* Panels of a task: few enough that every thread finds work, and with `up` that both products stay in the cache. */
 static int panels_of_task(const gdn_compute *c, const gdn_product *p)
 {
-    const gdn_linear *const l = p->linear;
-    int                     most = TASK_BYTES / (GDN_PANEL * l->k * (int)sizeof(uint16_t));
-    if (p->up) most = least(most, ACT_ROWS / p->n_rows);
-    const int shared = parts(panels_of(l), 4 * gdn_threads_count(c->threads));
-    return (least(most < 4 ? 4 : most, shared) + 3) / 4 * 4;
+    const int shared = parts(panels_of(p->linear), 4 * gdn_threads_count(c->threads)), act = ACT_ROWS / p->n_rows;
+    return ((p->up ? least(act < 4 ? 4 : act, shared) : shared) + 3) / 4 * 4;
 }
 
 /* Panels first.. of a product. */
