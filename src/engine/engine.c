@@ -185,6 +185,7 @@ gdn_status gdn_engine_open(gdn_engine **out, const gdn_engine_options *o, gdn_er
 void gdn_engine_close(gdn_engine *e)
 {
     if (!e) return;
+    gdn_engine_store(e);
     free(e->used);
     free(e->step_of);
     free(e->n_tokens);
@@ -194,7 +195,6 @@ void gdn_engine_close(gdn_engine *e)
     free(e->list);
     free(e->logits);
     gdn_workspace_close(e->workspace);
-    if (e->store) gdn_engine_store(e);
     gdn_store_close(e->store);
     gdn_prefix_close(e->prefix);
     gdn_kv_close(e->kv);

@@ -141,7 +141,7 @@ static bool read_chain(gdn_engine *e, const int32_t *tokens, int first, float *l
         const gdn_status s = read_record(e, gdn_store_use(e->store, i), &got, NULL);
         if (s == GDN_NO_SLOT || s == GDN_NO_MEMORY) return true;
         if (!s && got.to == to && !memcmp(e->list, tokens, (size_t)to * sizeof *tokens)) continue;
-        gdn_store_drop(e->store, i, s == GDN_BAD_FILE);
+        gdn_store_drop_chain(e->store, i, s != GDN_IO); /* what its name says is not what it holds */
         return false;
     }
     gdn_prefix_keep(e->prefix, tokens, got.to, gdn_kv_list(e->kv, e->n_sequences), e->read, 0,
@@ -166,7 +166,8 @@ void gdn_engine_fetch(gdn_engine *e, const int32_t *tokens, int n)
     free(logits);
 }
 
-/* The records that one from here on continues are used, too: they must not be removed before it. */
+/* The records that lead to these `from` tokens are used, too: they must not be removed before one that goes on from there.  False:
+ * one is missing. */
 static bool touch_chain(gdn_engine *e, const int32_t *tokens, int from)
 {
     while (from) {
@@ -185,7 +186,9 @@ void gdn_engine_store(gdn_engine *e)
         gdn_record r = gdn_engine_record(e);
         r.tokens = e->list;
         gdn_prefix_describe(e->prefix, node, &r);
-        if (gdn_store_exact(e->store, r.tokens, r.to) >= 0) continue;
+        if (touch_chain(e, r.tokens, r.to)) continue;
+        const int orphan = gdn_store_exact(e->store, r.tokens, r.to);
+        if (orphan >= 0) gdn_store_drop(e->store, orphan, true);
         if (!touch_chain(e, r.tokens, r.from)) r.from = 0;
         const char *path = gdn_store_prepare(e->store, r.tokens, r.from, r.to, r.logits != NULL, gdn_record_bytes(&r));
         if (!path) continue;

@@ -205,6 +205,13 @@ void gdn_store_drop(gdn_store *s, int record, bool remove)
     s->records[record] = s->records[--s->n];
 }
 
+void gdn_store_drop_chain(gdn_store *s, int record, bool remove)
+{
+    for (int i = record; i >= 0; i = s->records[i].next) s->records[i].dropped = true;
+    for (int i = s->n - 1; i >= 0; i--) /* what takes the place of one has been seen */
+        if (s->records[i].dropped) gdn_store_drop(s, i, remove);
+}
+
 static void drop_oldest(gdn_store *s)
 {
     int oldest = 0;

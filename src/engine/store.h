@@ -22,7 +22,7 @@ void       gdn_store_close(gdn_store *store); /* NULL is allowed */
 typedef struct gdn_stored {
     uint64_t  binding, hash;
     int       from, to;
-    bool      has_logits;
+    bool      has_logits, dropped; /* dropped: while a chain is */
     long long bytes, used;
     int       next; /* of a chain that gdn_store_find returned; -1: it ends */
 } gdn_stored;
@@ -44,7 +44,8 @@ const char *gdn_store_prepare(gdn_store *store, const int32_t *tokens, int from,
 /* What was prepared last is written. */
 void gdn_store_written(gdn_store *store);
 
-/* Forget a record that could not be read; with `remove`, its file goes too. */
+/* Forget a record; with `remove`, its file goes too.  drop_chain: and those that follow it in the chain found last. */
 void gdn_store_drop(gdn_store *store, int record, bool remove);
+void gdn_store_drop_chain(gdn_store *store, int record, bool remove);
 
 #endif

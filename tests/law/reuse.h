@@ -85,4 +85,64 @@ static inline void expect_same(const gdn_sequence *a, const gdn_sequence *b, con
         }
 }
 
+/* ---- an engine that reuses, and one that does not ---------------------------------------------------------------------------- */
+
+static gdn_engine   *warm, *cold; /* the cold one keeps nothing */
+static gdn_sequence *plain;
+
+static inline void open_both(int n_threads, gdn_type kv_type, const char *cache_dir)
+{
+    const gdn_engine_options options = {
+        .n_threads = n_threads, .n_sequences = 4, .max_tokens = MOST, .kv_type = kv_type, .kv_tokens = 10 * MOST};
+    gdn_engine_options keeps_nothing = options;
+    keeps_nothing.reuse_bytes = -1;
+    gdn_engine_options reuses = options;
+    reuses.cache_dir = cache_dir;
+    warm = engine_of(&reuses);
+    cold = engine_of(&keeps_nothing);
+    plain = sequence_of(cold);
+}
+
+static inline void close_both(void)
+{
+    gdn_sequence_close(plain);
+    gdn_engine_close(cold);
+    gdn_engine_close(warm);
+}
+
+/* Set the sequence to a list; it must have the bits of one that computes all of it.  Returns the tokens it computed. */
+static inline int put(gdn_sequence *s, const list *l, const char *what)
+{
+    int computed = -1, all = -1;
+    ACCEPTED(gdn_sequence_set(s, l->id, l->n, NULL, NULL, &computed, &err));
+    const list nothing = {1, {7}};
+    ACCEPTED(gdn_sequence_set(plain, nothing.id, 1, NULL, NULL, NULL, &err));
+    ACCEPTED(gdn_sequence_set(plain, l->id, l->n, NULL, NULL, &all, &err));
+    assert_true(all >= l->n - 1);
+    expect_same(s, plain, what);
+    return computed;
+}
+
+/* An answer of n tokens goes into the sequence, one by one, and to the end of the list. */
+static inline void answer(gdn_sequence *s, list *l, unsigned seed, int n)
+{
+    const int first = l->n;
+    add_text(l, seed, n);
+    for (int i = first; i < l->n; i++) ACCEPTED(gdn_sequence_push(s, l->id[i], &err));
+}
+
+enum { SYSTEM = 500, USER = 501, ASSISTANT = 502, THINK = 503 };
+
+/* A system turn of n_system tokens in all, a message, and the assistant's turn opened. */
+static inline list prompt_of(int n_system, unsigned seed, int n_user)
+{
+    list l = {0};
+    add_turn(&l, SYSTEM, 1, n_system - 5);
+    add_turn(&l, USER, seed, n_user - 5);
+    open_turn(&l, ASSISTANT);
+    add(&l, THINK);
+    add(&l, NEWLINE);
+    return l;
+}
+
 #endif

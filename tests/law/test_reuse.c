@@ -1,63 +1,7 @@
 /* The prefix index: what is computed again, counted, and that a hit and a miss have the same bits. */
 #include "law/reuse.h"
 
-static gdn_engine   *warm, *cold; /* the cold one keeps nothing */
-static gdn_sequence *plain;
-
-static void open_both(int n_threads, gdn_type kv_type)
-{
-    const gdn_engine_options options = {
-        .n_threads = n_threads, .n_sequences = 4, .max_tokens = MOST, .kv_type = kv_type, .kv_tokens = 10 * MOST};
-    gdn_engine_options keeps_nothing = options;
-    keeps_nothing.reuse_bytes = -1;
-    warm = engine_of(&options);
-    cold = engine_of(&keeps_nothing);
-    plain = sequence_of(cold);
-}
-
-static void close_both(void)
-{
-    gdn_sequence_close(plain);
-    gdn_engine_close(cold);
-    gdn_engine_close(warm);
-}
-
-/* Set the sequence to a list; it must have the bits of one that computes all of it.  Returns the tokens it computed. */
-static int put(gdn_sequence *s, const list *l, const char *what)
-{
-    int computed = -1, all = -1;
-    ACCEPTED(gdn_sequence_set(s, l->id, l->n, NULL, NULL, &computed, &err));
-    const list nothing = {1, {7}};
-    ACCEPTED(gdn_sequence_set(plain, nothing.id, 1, NULL, NULL, NULL, &err));
-    ACCEPTED(gdn_sequence_set(plain, l->id, l->n, NULL, NULL, &all, &err));
-    assert_true(all >= l->n - 1);
-    expect_same(s, plain, what);
-    return computed;
-}
-
-/* An answer of n tokens goes into the sequence, one by one, and to the end of the list. */
-static void answer(gdn_sequence *s, list *l, unsigned seed, int n)
-{
-    const int first = l->n;
-    add_text(l, seed, n);
-    for (int i = first; i < l->n; i++) ACCEPTED(gdn_sequence_push(s, l->id[i], &err));
-}
-
 /* ---- the cases of a chat --------------------------------------------------------------------------------------------------- */
-
-enum { SYSTEM = 500, USER = 501, ASSISTANT = 502, THINK = 503 };
-
-/* A system turn of n_system tokens in all, a message, and the assistant's turn opened. */
-static list prompt_of(int n_system, unsigned seed, int n_user)
-{
-    list l = {0};
-    add_turn(&l, SYSTEM, 1, n_system - 5);
-    add_turn(&l, USER, seed, n_user - 5);
-    open_turn(&l, ASSISTANT);
-    add(&l, THINK);
-    add(&l, NEWLINE);
-    return l;
-}
 
 static void turns(gdn_sequence *s, gdn_sequence *other)
 {
@@ -174,7 +118,7 @@ static void chats(void **unused)
 {
     (void)unused;
     for (int n_threads = 1; n_threads <= 2; n_threads++) {
-        open_both(n_threads, n_threads == 1 ? GDN_F32 : GDN_BF16);
+        open_both(n_threads, n_threads == 1 ? GDN_F32 : GDN_BF16, NULL);
         gdn_sequence *s = sequence_of(warm), *other = sequence_of(warm);
         turns(s, other);
         tool_loop(s);
