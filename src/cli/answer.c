@@ -143,6 +143,7 @@ static int read_prompt(making *m)
     const gdn_ids *const prompt = m->q->prompt;
     const double         start = gdn_cli_seconds();
     for (size_t i = 0; i < prompt->n; i++) gdn_sampler_accept(m->sampler, prompt->id[i], false);
+    m->a->n_prompt = (int)prompt->n;
     const gdn_status s =
         gdn_sequence_set(m->s->sequence, prompt->id, (int)prompt->n, on_progress, m, &m->a->n_computed, &err);
     m->a->prompt_seconds = gdn_cli_seconds() - start;

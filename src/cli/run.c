@@ -7,10 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct options {
     gdn_session_options session;
-    const char         *text, *file;
+    const char         *text, *file, *state;
     int                 chat, json, logprobs, help;
 } options;
 
@@ -26,6 +27,7 @@ static int help(void)
            "  --think  --no-think   ask the chat template for thoughts, or for none\n"
            "  -n N              most tokens to make (512)\n"
            "%s"
+           "  --state FILE      begin with the prompt that is kept there, and keep this one\n"
            "  --json            one object at the end; with --logprobs N and the N likeliest\n"
            "  --quiet           nothing on stderr but errors\n"
            "\n"
@@ -117,11 +119,12 @@ static int print_json(const gdn_session *s, const gdn_answer *a)
                                         "reasoning", text_of(&a->reasoning), "tool_calls", a->calls, "finish_reason",
                                         finish_reason(a), "stop", a->stop < 0 ? NULL : s->o->stops.text[a->stop]);
     json_t            *numbers =
-        json_pack("{s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:s,s:i}", "prompt_tokens", a->n_computed, "answer_tokens", a->n_made,
-                  "first_token_ms", ms_of(a->first_token), "prompt_ms", ms_of(a->prompt_seconds), "answer_ms",
-                  ms_of(a->made_seconds), "prompt_tokens_per_second", rate_of(a->n_computed, a->prompt_seconds),
-                  "answer_tokens_per_second", rate_of(a->n_made, a->made_seconds), "cpu_level",
-                  gdn_compute_level(compute), "threads", gdn_compute_threads(compute));
+        json_pack("{s:i,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:s,s:i}", "prompt_tokens", a->n_prompt, "cached_tokens",
+                  a->n_prompt - a->n_computed, "answer_tokens", a->n_made, "first_token_ms", ms_of(a->first_token),
+                  "prompt_ms", ms_of(a->prompt_seconds), "answer_ms", ms_of(a->made_seconds),
+                  "prompt_tokens_per_second", rate_of(a->n_computed, a->prompt_seconds), "answer_tokens_per_second",
+                  rate_of(a->n_made, a->made_seconds), "cpu_level", gdn_compute_level(compute), "threads",
+                  gdn_compute_threads(compute));
     if (root && a->logprobs) json_object_set(root, "logprobs", a->logprobs);
     if (!root || json_object_update(root, numbers))
         return gdn_cli_fail(GDN_EXIT_FAILED, "run", "the model's path or a --stop is not UTF-8, or memory is out");
@@ -129,10 +132,37 @@ static int print_json(const gdn_session *s, const gdn_answer *a)
     return gdn_json_print("run", root, "\n");
 }
 
+static int stop_if_interrupted(void *arg, int done, int total)
+{
+    (void)arg, (void)done, (void)total;
+    return gdn_interrupted();
+}
+
+/* With --state: go on from what the file has, if there is one, and write what the next prompt will begin with: of a chat all turns
+ * before the one that is to be answered, since templates change what they show of an answer later. */
+static int use_state(const options *o, gdn_session *s, const gdn_ids *ids, gdn_answer *a)
+{
+    static const char turn[] = "<|im_start|>";
+    gdn_error         err;
+    const int32_t     id = gdn_tokenizer_find(gdn_engine_tokenizer(s->engine), turn, sizeof turn - 1);
+    const double      start = gdn_cli_seconds();
+    size_t            n = ids->n;
+    if (!access(o->state, F_OK) && gdn_sequence_load(s->sequence, o->state, &err))
+        return gdn_cli_fail(GDN_EXIT_FAILED, "run", "%s: %s", o->state, err.message);
+    for (size_t i = ids->n - 1; o->chat && i > 0 && n == ids->n; i--)
+        if (ids->id[i] == id) n = i;
+    gdn_status status = gdn_sequence_set(s->sequence, ids->id, (int)n, stop_if_interrupted, NULL, &a->n_computed, &err);
+    if (status && gdn_interrupted()) return GDN_EXIT_INTERRUPTED;
+    if (!status) status = gdn_sequence_save(s->sequence, o->state, &err);
+    if (status) return gdn_cli_fail(GDN_EXIT_FAILED, "run", "--state: %s", err.message);
+    a->prompt_seconds = gdn_cli_seconds() - start;
+    return GDN_EXIT_OK;
+}
+
 static int answer(const options *o, gdn_session *s, json_t *vars, const gdn_text *text)
 {
     gdn_ids      ids = {0};
-    gdn_answer   a = {.calls = NULL};
+    gdn_answer   a = {.calls = NULL}, before = a;
     gdn_show     show;
     gdn_question q = {.prompt = &ids, .chat = vars != NULL, .n_logprobs = o->json ? o->logprobs : -1};
     gdn_show_start(&show, o->session.quiet);
@@ -143,8 +173,11 @@ static int answer(const options *o, gdn_session *s, json_t *vars, const gdn_text
     }
     q.tools = json_object_get(vars, "tools");
     int status = encode(s, vars, text, &ids, &q.thinks);
+    if (!status && o->state) status = use_state(o, s, &ids, &before);
     if (!status) {
         status = gdn_session_answer(s, &q, &a);
+        a.n_computed += before.n_computed;
+        a.prompt_seconds += before.prompt_seconds;
         if (!status && o->json) status = print_json(s, &a);
         else if (!o->json && a.n_made && gdn_show_end(&show)) status = GDN_EXIT_FAILED;
         if (!status) status = gdn_cli_flush();
@@ -175,13 +208,14 @@ static int check(const options *o)
 int gdn_verb_run(int argc, char **argv)
 {
     options    o = {.session = GDN_SESSION_DEFAULTS, .logprobs = -1};
-    gdn_option table[GDN_SESSION_OPTIONS + 6] = {
-        {"-p", GDN_OPTION_TEXT, &o.text, 0, 0},     {"-f", GDN_OPTION_TEXT, &o.file, 0, 0},
-        {"--chat", GDN_OPTION_FLAG, &o.chat, 0, 0}, {"--json", GDN_OPTION_FLAG, &o.json, 0, 0},
-        {"--help", GDN_OPTION_FLAG, &o.help, 0, 0}, {"--logprobs", GDN_OPTION_INT, &o.logprobs, 0, GDN_LOGPROBS_MAX},
+    gdn_option table[GDN_SESSION_OPTIONS + 7] = {
+        {"-p", GDN_OPTION_TEXT, &o.text, 0, 0},       {"-f", GDN_OPTION_TEXT, &o.file, 0, 0},
+        {"--chat", GDN_OPTION_FLAG, &o.chat, 0, 0},   {"--json", GDN_OPTION_FLAG, &o.json, 0, 0},
+        {"--help", GDN_OPTION_FLAG, &o.help, 0, 0},   {"--logprobs", GDN_OPTION_INT, &o.logprobs, 0, GDN_LOGPROBS_MAX},
+        {"--state", GDN_OPTION_TEXT, &o.state, 0, 0},
     };
     o.session.most = 512;
-    gdn_session_table(table + 6, &o.session);
+    gdn_session_table(table + 7, &o.session);
     int status = gdn_options_read("run", argc, argv, table, sizeof table / sizeof *table);
     if (status) return status;
     if (o.help) return help();

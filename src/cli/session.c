@@ -31,6 +31,7 @@ void gdn_session_table(gdn_option table[GDN_SESSION_OPTIONS], gdn_session_option
         {"--threads", GDN_OPTION_INT, &o->threads, 1, 256},
         {"--cpu", GDN_OPTION_TEXT, &o->level, 0, 0},
         {"--quiet", GDN_OPTION_FLAG, &o->quiet, 0, 0},
+        {"--cache-dir", GDN_OPTION_TEXT, &o->cache_dir, 0, 0},
     };
     memcpy(table, all, sizeof all);
 }
@@ -41,8 +42,8 @@ const char gdn_session_help[] = "  --temperature T   0 is greedy; else the model
                                 "  --seed N          same seed, same text on every machine (0)\n"
                                 "  --stop TEXT       the text ends before it; again for others\n"
                                 "  --context N       tokens in all (as the model was made for, at most 32768)\n"
-                                "  --threads N       (what this process may use)\n"
-                                "  --cpu LEVEL       ref, avx2, avx512, amx, neon: same text, another speed\n";
+                                "  --threads N  --cpu LEVEL   ref, avx2, avx512, amx, neon: the same text\n"
+                                "  --cache-dir DIR   keep there what was computed, for the next time\n";
 
 /* "ID=VALUE" of --bias. */
 static int read_bias(gdn_session *s)
@@ -114,6 +115,7 @@ int gdn_session_open(gdn_session *s, const char *verb, const gdn_session_options
                                         .n_sequences = 1,
                                         .max_tokens = o->context,
                                         .kv_type = GDN_BF16, /* what gdn info plans */
+                                        .cache_dir = o->cache_dir,
                                         .progress = o->quiet ? NULL : gdn_progress_load};
     if (gdn_engine_open(&s->engine, &opening, &err) || gdn_sequence_open(&s->sequence, s->engine, &err))
         return gdn_cli_fail(GDN_EXIT_FAILED, verb, "%s", err.message);

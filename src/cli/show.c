@@ -91,8 +91,11 @@ void gdn_show_summary(const gdn_show *show, const gdn_session *s, const gdn_answ
 {
     const gdn_compute *compute = gdn_engine_compute(s->engine);
     if (show->quiet) return;
-    fprintf(stderr, "%sprompt %d tokens, %.0f a second; answer %d tokens, %.0f a second; %s, %d thread%s%s%s\n",
-            show->err_terminal ? DIM : "", a->n_computed, rate(a->n_computed, a->prompt_seconds), a->n_made,
+    char cached[64] = "";
+    if (a->n_computed < a->n_prompt)
+        snprintf(cached, sizeof cached, "cached %d of %d tokens; ", a->n_prompt - a->n_computed, a->n_prompt);
+    fprintf(stderr, "%s%sprompt %d tokens, %.0f a second; answer %d tokens, %.0f a second; %s, %d thread%s%s%s\n",
+            show->err_terminal ? DIM : "", cached, a->n_computed, rate(a->n_computed, a->prompt_seconds), a->n_made,
             rate(a->n_made, a->made_seconds), gdn_compute_level(compute), gdn_compute_threads(compute),
             gdn_compute_threads(compute) == 1 ? "" : "s", how(a), show->err_terminal ? PLAIN : "");
 }

@@ -56,8 +56,23 @@ json '"text": "", "reasoning": "", "tool_calls": \[\{"type": "function", "functi
 json '"text": "1 \* 8 = 8", "reasoning": "1 \* 8 = 8", "tool_calls": \[\], "finish_reason": "stop", "stop": null' \
     --chat --think -p '1 * 8'
 json '"text": "", "reasoning": "1 \*", "tool_calls": \[\], "finish_reason": "length"' --chat --think -p '1 * 8' -n 2
-json '"prompt_tokens": 39, "answer_tokens": 3, "first_token_ms": [0-9.]+, .*"cpu_level": "ref", "threads": 1' \
+json '"prompt_tokens": 39, "cached_tokens": 0, "answer_tokens": 3, "first_token_ms": [0-9.]+, .*"cpu_level": "ref", "threads": 1' \
     --chat --no-think -f "$dir/chat.json" --cpu ref --threads 1
+# What was computed before is read from a file, or found in a folder, and the text is the same.
+for where in "--state $dir/state" "--cache-dir $dir/cache"; do
+    for cached in 0 '3[0-9]'; do
+        # shellcheck disable=SC2086
+        json "\"text\": \"66\", .*\"prompt_tokens\": 39, \"cached_tokens\": $cached, " \
+            --chat --no-think -f "$dir/chat.json" $where
+    done
+done
+run run --chat --no-think --temperature 0 -f "$dir/chat.json" --cache-dir "$dir/cache"
+if grep -q '^cached 39 of 39 tokens; prompt 0 tokens' "$dir/err"; then ok; else fail "the summary says what was cached"; fi
+head -c 1000 "$dir/state" >"$dir/cut"
+cannot "gdn run: $dir/cut: state: the file has 1000 bytes and should have $(wc -c <"$dir/state"); make it again" \
+    run --chat --no-think -f "$dir/chat.json" --state "$dir/cut"
+if [ "$(wc -c <"$dir/cut")" -eq 1000 ]; then ok; else fail "a file that is refused stays as it is"; fi
+cannot "gdn run: cache: /proc/none cannot be made: No such file or directory; name another folder" run -p a --cache-dir /proc/none
 # The likeliest token is what greedy picks, and a logprob cannot be above 0.
 json '"logprobs": \[\{"id": 21, "piece": "6", "logprob": -([0-9.e-]+), "top": \[\{"id": 21, "piece": "6", "logprob": -\1\}, \{[^]]*\}\]\}, .*"piece": "<\|im_end\|>".*\]' \
     --chat --no-think -f "$dir/chat.json" --logprobs 2
