@@ -80,4 +80,9 @@ void gdn_model_bench_print_line(const gdn_model_bench *bench, const gdn_bench_li
 /* What is resident now against the plan, or all of it as JSON; returns an exit status. */
 int gdn_model_bench_print_end(const gdn_model_bench *bench, const gdn_bench_line *lines, int n_lines);
 
+/* ---- bench_reuse.c ---- */
+
+/* Play a conversation, print what it cost and close the model.  Returns an exit status. */
+int gdn_bench_reuse(gdn_model_bench *bench, int n_threads);
+
 #endif

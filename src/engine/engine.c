@@ -156,19 +156,15 @@ static gdn_status check(const gdn_engine_options *o, gdn_error *err)
     return GDN_OK;
 }
 
-gdn_status gdn_engine_open(gdn_engine **out, const gdn_engine_options *o, gdn_error *err)
+/* An engine of a model that is here, with its text if `folder` is not NULL. */
+static gdn_status open_engine(gdn_engine **out, gdn_engine *e, const gdn_engine_options *o, const char *folder,
+                              gdn_error *err)
 {
-    if (!out || !o || !o->model)
-        return gdn_fail(err, GDN_BAD_ARGUMENT, 0,
-                        "engine: out, options and the model's folder must not be NULL; pass them");
-    gdn_status s = check(o, err);
-    if (s) return s;
-    gdn_engine *e = calloc(1, sizeof *e);
-    if (!e) return gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for the engine itself; free some");
     e->n_sequences = o->n_sequences ? o->n_sequences : 1;
     const unsigned long long mode = gdn_float_mode_enter();
-    s = load_model(e, o, err);
-    if (!s) s = load_text(e, o->model, err);
+    gdn_status               s = e->model ? GDN_OK : load_model(e, o, err);
+    e->turn = -1;
+    if (!s && folder) s = load_text(e, folder, err);
     if (!s) s = open_memory(e, o, err);
     if (!s && o->cache_dir)
         s = gdn_store_open(&e->store, o->cache_dir, o->cache_bytes ? o->cache_bytes : DISK,
@@ -180,6 +176,29 @@ gdn_status gdn_engine_open(gdn_engine **out, const gdn_engine_options *o, gdn_er
     }
     *out = e;
     return GDN_OK;
+}
+
+gdn_status gdn_engine_open(gdn_engine **out, const gdn_engine_options *o, gdn_error *err)
+{
+    if (!out || !o || !o->model)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0,
+                        "engine: out, options and the model's folder must not be NULL; pass them");
+    gdn_status s = check(o, err);
+    if (s) return s;
+    gdn_engine *e = calloc(1, sizeof *e);
+    if (!e) return gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for the engine itself; free some");
+    return open_engine(out, e, o, o->model, err);
+}
+
+gdn_status gdn_engine_open_model(gdn_engine **out, gdn_model *model, const gdn_engine_options *o, gdn_error *err)
+{
+    gdn_engine *e = calloc(1, sizeof *e);
+    if (!e) {
+        gdn_model_close(model);
+        return gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for the engine itself; free some");
+    }
+    e->model = model;
+    return open_engine(out, e, o, NULL, err);
 }
 
 void gdn_engine_close(gdn_engine *e)

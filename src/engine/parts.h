@@ -53,6 +53,9 @@ struct gdn_sequence {
     float      *logits; /* [V] */
 };
 
+/* As gdn_engine_open, of a model that is loaded and is the engine's from here on, also after a failure: without text. */
+gdn_status gdn_engine_open_model(gdn_engine **out, gdn_model *model, const gdn_engine_options *options, gdn_error *err);
+
 /* The sequence becomes empty; what it held goes to the index. */
 void gdn_sequence_leave(gdn_sequence *sequence);
 
