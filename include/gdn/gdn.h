@@ -12,8 +12,8 @@
  * Threads   An engine and its sequences serve one call at a time.  What gdn_engine_tokenizer returns does not change, and
  *           neither does what gdn_engine_encode_chat reads: any threads may use both, also during other calls.  Samplers, stop
  *           strings, decoders and output parsers serve one call at a time each.
- * Memory    gdn_engine_step and what stands on it (push, set), gdn_sampler_pick, gdn_stops_put and gdn_decoder_put allocate
- *           nothing.
+ * Memory    gdn_engine_step and what stands on it (push, set, the latter without cache_dir), gdn_sampler_pick, gdn_stops_put and
+ *           gdn_decoder_put allocate nothing.
  * Errors    A call that fails changes nothing, but where it is said.  *out is written on success only.
  * Floats    Results do not depend on the caller's floating-point mode, and calls put it back.
  * Structs   Whoever fills one sets the rest to zero, as C does with the fields that an initialiser leaves out: zero stands for
@@ -188,15 +188,18 @@ gdn_status gdn_sequence_push(gdn_sequence *sequence, int32_t token, gdn_error *e
 /* `done` of `total` tokens are computed; what comes back other than 0 stops it there. */
 typedef int gdn_progress_fn(void *arg, int done, int total);
 
-/* Make the sequence hold these n >= 1 tokens; the caller gives the whole list, and what need not be computed is not:
- *   - what the sequence holds begins the list: only the rest is;
- *   - the list of the last gdn_sequence_set that was completed begins it: only what follows that is (an answer made again, or
- *     edited);
- *   - else all is.
- * It is computed in pieces of up to 512 tokens (256 of a small model); progress, when not NULL, is called after each and must not call
- * the engine or its sequences.  *n_computed, when not NULL, receives the tokens to do.
- * BAD_ARGUMENT: too many tokens, or an id out of range; NO_SLOT: kv_tokens are used up.  BAD_STATE: stopped by progress; the
- * sequence holds what was done, and the same call goes on from there. */
+/* Make the sequence hold these n >= 1 tokens; the caller gives the whole list, and what need not be computed is not: the sequence goes
+ * on from what it holds, if that begins the list, or else from the deepest snapshot of the engine's prefix index that does.
+ *
+ * All sequences of an engine share the index.  A snapshot is kept where lists part: at the end of each list (with logits: to set it
+ * again computes nothing), where a sequence was when it was set to another list or closed, where turns of a chat begin
+ * (<|im_start|>) and ever closer towards their ends (docs/API.md gives the rule).  It keeps within reuse_bytes by giving up what saves
+ * the fewest tokens for its bytes and was not used for the longest time; keys and values that sequences need come first.
+ *
+ * The list is computed in pieces of up to 512 tokens (256 of a small model), which end at those places; progress, when not NULL, is
+ * called after each and must not call the engine or its sequences.  *n_computed, when not NULL, receives the tokens to do.
+ * BAD_ARGUMENT: too many tokens, or an id out of range; NO_SLOT: kv_tokens are used up by other sequences.  BAD_STATE: stopped by
+ * progress; the sequence holds what was done, and the same call goes on from there. */
 gdn_status gdn_sequence_set(gdn_sequence *sequence, const int32_t *tokens, int n, gdn_progress_fn *progress, void *arg,
                             int *n_computed, gdn_error *err);
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include "gdn/gdn.h"
 #include "fault/wrapped.h"
+#include <ftw.h>
 #include <jansson.h>
 #include <stdio.h>
 
@@ -84,16 +85,85 @@ static gdn_status open_output(void **out)
 }
 static void close_output(void *made) { gdn_output_close(made); }
 
+static char folder[] = "/tmp/gdn-alloc-XXXXXX", saved[64], cache[64];
+
+static gdn_status save(void **out)
+{
+    (void)out;
+    return gdn_sequence_save(source, saved, &err);
+}
+
+/* Of the file that setup saved; a failure leaves what the sequence holds. */
+static gdn_status load(void **out)
+{
+    const int length = gdn_sequence_length(source);
+    (void)out;
+    const gdn_status status = gdn_sequence_load(source, saved, &err);
+    assert_int_equal(gdn_sequence_length(source), length);
+    return status;
+}
+static void nothing(void *made) { assert_null(made); }
+
+/* An engine with a folder in which setup left records: opening it, and what it does without memory afterwards. */
+static gdn_status open_cached(void **out)
+{
+    const gdn_engine_options options = {.model = "models/demo", .max_tokens = 400, .n_threads = 1, .cache_dir = cache};
+    return gdn_engine_open((gdn_engine **)out, &options, &err);
+}
+static void close_engine_of(void *made) { gdn_engine_close(made); }
+
+static const int32_t in_folder[] = {9, 8, 7, 6, 5};
+
+/* Set a prompt that the folder has, in an engine that has just been opened; the allocation fail_at of it fails.  A miss, never an
+ * error.  Returns the tokens that were computed. */
+static int set_cached(void)
+{
+    const int     fd = lowest_descriptor();
+    int           computed = -1;
+    gdn_engine   *cached = NULL;
+    gdn_sequence *s = NULL;
+    ACCEPTED(open_cached((void **)&cached));
+    ACCEPTED(gdn_sequence_open(&s, cached, &err));
+    const long live = n_live;
+    n_asked = 0;
+    counting = 1;
+    ACCEPTED(gdn_sequence_set(s, in_folder, 5, NULL, NULL, &computed, &err));
+    counting = 0;
+    assert_int_equal(n_live, live);
+    gdn_sequence_close(s);
+    gdn_engine_close(cached);
+    assert_int_equal(lowest_descriptor(), fd);
+    return computed;
+}
+
+static void a_folder_without_memory(void **unused)
+{
+    (void)unused;
+    int n_missed = 0;
+    for (fail_at = 1;; fail_at++) {
+        const int computed = set_cached();
+        if (n_asked < fail_at) break;
+        n_missed += computed == 5;
+    }
+    assert_int_equal(set_cached(), 0);
+    assert_true(n_missed > 1);
+}
+
 static const struct {
     const char *name;
     gdn_status (*make)(void **out);
     void (*end)(void *made);
     long n_least; /* allocations that it must need at least */
-} makers[] = {
-    {"gdn_engine_open", open_engine, close_engine, 100},     {"gdn_sequence_open", open_sequence, close_sequence, 3},
-    {"gdn_sequence_fork", fork_sequence, close_sequence, 3}, {"gdn_engine_encode_chat", encode, free, 5},
-    {"gdn_sampler_open", open_sampler, close_sampler, 6},    {"gdn_stops_open", open_stops, close_stops, 3},
-    {"gdn_output_open", open_output, close_output, 1}};
+} makers[] = {{"gdn_engine_open", open_engine, close_engine, 100},
+              {"gdn_sequence_open", open_sequence, close_sequence, 3},
+              {"gdn_sequence_fork", fork_sequence, close_sequence, 3},
+              {"gdn_engine_encode_chat", encode, free, 5},
+              {"gdn_sampler_open", open_sampler, close_sampler, 6},
+              {"gdn_stops_open", open_stops, close_stops, 3},
+              {"gdn_output_open", open_output, close_output, 1},
+              {"gdn_sequence_save", save, nothing, 1},
+              {"gdn_sequence_load", load, nothing, 3},
+              {"gdn_engine_open, cache_dir", open_cached, close_engine_of, 100}};
 
 static void fail_each(const char *name, gdn_status (*make)(void **out), void (*end)(void *made), long n_least)
 {
@@ -170,13 +240,24 @@ static void a_step_allocates_nothing(void **unused)
     free(piece);
 }
 
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    (void)st, (void)kind, (void)where;
+    return remove(path);
+}
+
 static int setup(void **unused)
 {
     const int32_t prompt[] = {1, 2, 3, 4, 5, 6, 7};
     (void)unused;
     json_set_alloc_funcs(json_alloc, __wrap_free);
+    if (!mkdtemp(folder)) return -1;
+    snprintf(saved, sizeof saved, "%s/saved", folder);
+    snprintf(cache, sizeof cache, "%s/cache", folder);
+    fail_at = 0;
     return open_engine((void **)&engine) || gdn_sequence_open(&source, engine, &err) ||
-           gdn_sequence_set(source, prompt, 7, NULL, NULL, NULL, &err);
+           gdn_sequence_set(source, prompt, 7, NULL, NULL, NULL, &err) || gdn_sequence_save(source, saved, &err) ||
+           set_cached() != 5;
 }
 
 static int teardown(void **unused)
@@ -184,12 +265,13 @@ static int teardown(void **unused)
     (void)unused;
     gdn_sequence_close(source);
     gdn_engine_close(engine);
-    return 0;
+    return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_fails),
+                                       cmocka_unit_test(a_folder_without_memory),
                                        cmocka_unit_test(a_step_allocates_nothing)};
     return cmocka_run_group_tests_name("allocations of the engine", tests, setup, teardown);
 }

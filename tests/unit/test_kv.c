@@ -176,6 +176,44 @@ static void all_or_nothing(void **unused)
     }
 }
 
+/* A holder beside the lanes keeps what they leave, and gives it back to others. */
+static void held_pages(void **unused)
+{
+    (void)unused;
+    gdn_kv   *kv = kv_of(4);
+    lane      lanes[LANES] = {0};
+    const int first[LANES] = {GDN_PAGE + 5}, one[LANES] = {1}, two[LANES] = {1, 1};
+    ACCEPTED(gdn_kv_reserve(kv, first, LANES, &err));
+    append(kv, &lanes[0], 0, GDN_PAGE + 5, 7);
+    const lane kept = lanes[0];
+    const int  pages[2] = {gdn_kv_list(kv, 0)[0], gdn_kv_list(kv, 0)[1]};
+    for (int i = 0; i < 2; i++) gdn_kv_hold(kv, pages[i]);
+    assert_int_equal(gdn_kv_n_alone(kv), 0);
+    ACCEPTED(gdn_kv_reserve(kv, one, LANES, &err)); /* the lane goes on in a page of its own */
+    append(kv, &lanes[0], 0, 1, 900);
+    assert_int_equal(gdn_kv_list(kv, 0)[0], pages[0]);
+    assert_int_not_equal(gdn_kv_list(kv, 0)[1], pages[1]);
+    assert_true(gdn_kv_alone(kv, pages[1]) && !gdn_kv_alone(kv, pages[0]));
+    gdn_kv_set_length(kv, 0, 0);
+    assert_int_equal(gdn_kv_n_alone(kv), 2);
+    gdn_kv_attach(kv, 0, pages, GDN_PAGE + 5);
+    gdn_kv_attach(kv, 1, pages, GDN_PAGE + 5);
+    lanes[0] = lanes[1] = kept;
+    for (int i = 0; i < 2; i++) expect(kv, i, &kept);
+    assert_int_equal(gdn_kv_n_alone(kv), 0);
+    ACCEPTED(gdn_kv_reserve(kv, two, LANES, &err)); /* both copy: the page is the holder's too */
+    for (int i = 0; i < 2; i++) append(kv, &lanes[i], i, 1, (float)(1000 + i));
+    for (int i = 0; i < 2; i++) expect(kv, i, &lanes[i]);
+    assert_int_equal(gdn_kv_reserve(kv, (const int[LANES]){0, 0, 1}, LANES, &err), GDN_NO_SLOT);
+    /* All that the holder has would be room, but the first page is the lanes', too. */
+    assert_int_equal(gdn_kv_check_room(kv, 2, NULL, 0, GDN_PAGE, &err), GDN_OK);
+    assert_int_equal(gdn_kv_check_room(kv, 2, NULL, 0, GDN_PAGE + 1, &err), GDN_NO_SLOT);
+    assert_int_equal(gdn_kv_check_room(kv, 2, pages, GDN_PAGE, GDN_PAGE + 1, &err), GDN_OK);
+    for (int i = 0; i < 2; i++) gdn_kv_drop(kv, pages[i]);
+    ACCEPTED(gdn_kv_reserve(kv, (const int[LANES]){0, 0, 1}, LANES, &err));
+    gdn_kv_close(kv);
+}
+
 /* Random sharing, cutting and growing; room is refused exactly when the pages that distinct owners need are too few, which a
  * lane that is told so by check_room finds in reserve too. */
 static void random_sharing(void **unused)
@@ -220,6 +258,6 @@ static void random_sharing(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(shared_pages), cmocka_unit_test(all_or_nothing),
-                                       cmocka_unit_test(random_sharing)};
+                                       cmocka_unit_test(held_pages), cmocka_unit_test(random_sharing)};
     return cmocka_run_group_tests_name("kv", tests, NULL, NULL);
 }
