@@ -76,14 +76,14 @@ gdn_status gdn_prefix_open(gdn_prefix **out, gdn_pool *pool, gdn_kv *kv, int n_s
         p->nodes = malloc(n_nodes * sizeof *p->nodes);
         p->ids = malloc(n_pages * GDN_PAGE * sizeof *p->ids);
         p->pages = malloc(n_pages * sizeof *p->pages);
-        if (!s && !(p->free_snapshots && p->logits && p->nodes && p->ids && p->pages))
+        if (!(p->free_snapshots && p->logits && p->nodes && p->ids && p->pages))
             s = gdn_fail(err, GDN_NO_MEMORY, 0, "prefix: no memory for %d snapshots; allow fewer bytes", n_snapshots);
+        else number_nodes(p, (int)n_nodes);
     }
     if (s) {
         gdn_prefix_close(p);
         return s;
     }
-    if (n_snapshots) number_nodes(p, (int)n_nodes);
     *out = p;
     return GDN_OK;
 }

@@ -28,13 +28,13 @@ bool gdn_prefix_keeps(const gdn_prefix *prefix); /* false: nothing is ever kept 
 
 /* The deepest snapshot that begins the list; one at its very end only if it has logits. */
 int gdn_prefix_find(const gdn_prefix *prefix, const int32_t *tokens, int n);
-int gdn_prefix_depth(const gdn_prefix *prefix, int node); /* tokens up to it; 0 for -1 */
+int gdn_prefix_depth(const gdn_prefix *prefix, int i); /* tokens up to it; 0 for -1 */
 
 /* The pages of keys and values up to a node, borrowed until the next call. */
-const int *gdn_prefix_pages(gdn_prefix *prefix, int node);
+const int *gdn_prefix_pages(gdn_prefix *prefix, int i);
 
 /* The lane of `cache` and of `kv` becomes what is kept at the node; returns its logits, or NULL.  Marks the node as used. */
-const float *gdn_prefix_restore(gdn_prefix *prefix, int node, gdn_cache *cache, int lane);
+const float *gdn_prefix_restore(gdn_prefix *prefix, int i, gdn_cache *cache, int lane);
 
 /* Keep what a lane holds: the state after these n >= 1 tokens, the pages of their keys and values, and the logits if not NULL.
  * Room is made by eviction.  What is there already is marked as used. */
@@ -42,7 +42,7 @@ void gdn_prefix_keep(gdn_prefix *prefix, const int32_t *tokens, int n, const int
                      int lane, const float *logits);
 
 /* Do not evict the snapshot of this node until another one, or -1, is pinned; it stays the same number. */
-void gdn_prefix_pin(gdn_prefix *prefix, int node);
+void gdn_prefix_pin(gdn_prefix *prefix, int i);
 
 /* Time goes on: what was used before is older now. */
 void gdn_prefix_tick(gdn_prefix *prefix);
@@ -59,8 +59,8 @@ bool gdn_prefix_evict(gdn_prefix *prefix);
 /* The shallowest snapshot that is not marked as stored, or -1; what a record of it holds (from: the depth of the last one before it
  * that is stored; r->tokens has room for it, and the rest is borrowed until the next call); the mark. */
 int  gdn_prefix_unstored(const gdn_prefix *prefix);
-void gdn_prefix_describe(gdn_prefix *prefix, int node, gdn_record *r);
-void gdn_prefix_set_stored(gdn_prefix *prefix, int node);
+void gdn_prefix_describe(gdn_prefix *prefix, int i, gdn_record *r);
+void gdn_prefix_set_stored(gdn_prefix *prefix, int i);
 
 /* What it takes now: slots and logits of snapshots, pages that no lane owns, nodes. */
 long long gdn_prefix_bytes(const gdn_prefix *prefix);

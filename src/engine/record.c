@@ -45,8 +45,9 @@ static int state_parts(const gdn_record *r, bool has_logits, gdn_bytes *parts)
 long long gdn_record_bytes(const gdn_record *r)
 {
     const size_t n_pages = (size_t)((r->to + GDN_PAGE - 1) / GDN_PAGE - r->from / GDN_PAGE);
-    return (long long)(sizeof(header) + (size_t)r->to * sizeof *r->tokens + n_pages * gdn_kv_page_size(r->kv) +
-                       r->slot_bytes + (r->logits ? (size_t)r->n_logits * sizeof *r->logits : 0));
+    const size_t bytes = sizeof(header) + (size_t)r->to * sizeof *r->tokens + n_pages * gdn_kv_page_size(r->kv) +
+                         r->slot_bytes + (r->logits ? (size_t)r->n_logits * sizeof *r->logits : 0);
+    return (long long)bytes;
 }
 
 static gdn_bytes *room_for(const gdn_record *r, gdn_error *err)
@@ -108,10 +109,11 @@ static gdn_status check_header(const header *h, uint64_t n_bytes, const gdn_reco
     const uint64_t n_pages = (uint64_t)((h->to + GDN_PAGE - 1) / GDN_PAGE - h->from / GDN_PAGE);
     const uint64_t body = (uint64_t)h->to * sizeof(int32_t) + n_pages * h->page_bytes + h->slot_bytes +
                           (uint64_t)h->n_logits * sizeof(float);
-    if (h->body_bytes != body || n_bytes != sizeof *h + body)
+    const uint64_t wanted = sizeof *h + body;
+    if (h->body_bytes != body || n_bytes != wanted)
         return gdn_fail(err, GDN_BAD_FILE, (long long)n_bytes,
                         "state: the file has %llu bytes and should have %llu; make it again",
-                        (unsigned long long)n_bytes, (unsigned long long)(sizeof *h + body));
+                        (unsigned long long)n_bytes, (unsigned long long)wanted);
     return GDN_OK;
 }
 
