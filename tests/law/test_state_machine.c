@@ -52,7 +52,7 @@ enum {
         N_OPS
 };
 
-static long         ran[N_OPS];
+static long ran[N_OPS];
 enum { LEVELS = 8 };
 static gdn_compute *computes[LEVELS][2]; /* [level][threads - 1] */
 static const char  *level_names[LEVELS];
