@@ -43,7 +43,9 @@ int gdn_places(int *at, const int32_t *tokens, int n, int from, int32_t turn)
     add_grid(&p, 0, first);
     qsort(p.at, (size_t)p.n, sizeof *p.at, by_position);
     int kept = 0;
-    for (int i = 0; i < p.n; i++)
-        if (!kept || p.at[i] != p.at[kept - 1]) p.at[kept++] = p.at[i];
+    for (int i = 0, before = from; i < p.n; i++) {
+        if (p.at[i] - before < (p.at[i] == n ? 1 : GDN_PLACE_GAIN)) continue;
+        p.at[kept++] = before = p.at[i];
+    }
     return kept;
 }
