@@ -268,7 +268,7 @@ gdn_status gdn_cache_trim(gdn_cache *cache, int64_t n, gdn_error *err);
  * rollback keep[i] tokens of lane i's window (n_keep = B), or keep[0] of every lane's (n_keep = 1), 0 <= keep <= window:
  *          states, tails and offsets become those of a run that never saw the rest.
  * Both also set the offsets: the offset at begin plus what was kept, whether or not advance was called.
- * A round takes one slot a lane from the pool at its first forward.
+ * A round takes one slot from the pool for each lane that has tokens in it, at its first forward.
  * BAD_STATE: no round, no forward recorded, or a layer that did not run; BAD_ARGUMENT: keep outside the window. */
 gdn_status gdn_round_begin(gdn_cache *cache, gdn_error *err);
 gdn_status gdn_round_commit(gdn_cache *cache, gdn_error *err);

@@ -4,7 +4,8 @@
  * for that layer, else prev, else it starts from no state.  prev is there
  *   - in the middle of a step: cur was shared, the first layer took a fresh slot for it and the others have not yet run;
  *     once cur is whole, prev is released: a copy on write that copies nothing;
- *   - in a recorded round: prev is the state at its begin, cur the shadow that the round's forwards write. */
+ *   - in a recorded round: prev is the state at its begin, cur the shadow that the round's forwards write.
+ * Lanes without tokens in a round take no shadow.  Lanes that a round leaves out step as without it. */
 #ifndef GDN_STATE_CACHE_H
 #define GDN_STATE_CACHE_H
 #include "device/device.h"
@@ -21,8 +22,9 @@ typedef struct gdn_lane {
     int64_t     offset;
     gdn_padding padding_kind;
     int         padding;
-    int64_t     begin_offset; /* while a round is armed: the offset at its begin */
-    int         window;       /* in a recorded round: tokens of the lane in it */
+    bool        in_round;     /* while a round is armed: it can be rolled back */
+    int64_t     begin_offset; /* while it is in a round: the offset at its begin */
+    int         window;       /* tokens of the lane in a recorded round; 0: it has no shadow */
     int         kept;         /* while a round ends: cur or prev, whichever will hold the lane */
 } gdn_lane;
 
@@ -77,8 +79,15 @@ gdn_core_lane gdn_step_lane(const gdn_cache *cache, int i, int layer);
 
 gdn_status gdn_round_open(gdn_cache *cache, gdn_error *err);
 void       gdn_round_close(gdn_cache *cache);
-gdn_status gdn_round_enter(gdn_cache *cache, int layer, gdn_error *err);
+/* Whether a forward with cache->counts rows fits the round. */
+gdn_status gdn_round_check(const gdn_cache *cache, int layer, gdn_error *err);
 /* Keep the inputs of the forward. */
 void gdn_round_record(gdn_cache *cache, int layer, const gdn_delta_weights *weights, const gdn_layer_args *args);
+
+/* As gdn_round_begin, for the lanes with drafts[i] > 0; NULL: for all.  The others step as without a round: of any length, in place,
+ * for good; their keep is 0. */
+gdn_status gdn_round_begin_some(gdn_cache *cache, const int *drafts, gdn_error *err);
+/* Drop the round that is armed, if one is: its lanes go back to where they were before it. */
+void gdn_round_drop(gdn_cache *cache);
 
 #endif

@@ -67,9 +67,10 @@ void gdn_round_record(gdn_cache *cache, int layer, const gdn_delta_weights *weig
         for (int i = 0; i < cache->n_lanes; i++) {
             const int n_rows = gdn_batch_rows(&args->batch, i);
             if (!n_rows) continue;
-            recorded += record_lane(parts[p].dst + recorded * parts[p].row_bytes,
-                                    parts[p].src + first * parts[p].stride, parts[p].row_bytes, parts[p].stride, n_rows,
-                                    args->batch.mask ? args->batch.mask + first : NULL);
+            if (cache->lanes[i].in_round)
+                recorded += record_lane(parts[p].dst + recorded * parts[p].row_bytes,
+                                        parts[p].src + first * parts[p].stride, parts[p].row_bytes, parts[p].stride,
+                                        n_rows, args->batch.mask ? args->batch.mask + first : NULL);
             first += (size_t)n_rows;
         }
     }
@@ -87,7 +88,18 @@ static void disarm(gdn_cache *cache)
     round->armed = false;
 }
 
-gdn_status gdn_round_begin(gdn_cache *cache, gdn_error *err)
+void gdn_round_drop(gdn_cache *cache)
+{
+    for (int i = 0; i < cache->n_lanes && cache->round.armed; i++) {
+        gdn_lane *lane = &cache->lanes[i];
+        if (!lane->in_round) continue;
+        if (lane->window) gdn_lane_revert(cache->pool, lane);
+        lane->offset = lane->begin_offset;
+    }
+    if (cache->round.armed) disarm(cache);
+}
+
+gdn_status gdn_round_begin_some(gdn_cache *cache, const int *drafts, gdn_error *err)
 {
     if (!cache) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "begin: the cache is NULL; pass one");
     if (!cache->max_window)
@@ -99,21 +111,24 @@ gdn_status gdn_round_begin(gdn_cache *cache, gdn_error *err)
         return gdn_fail(err, GDN_BAD_STATE, 0, "begin: padding is set; finalize the padding first");
     const gdn_status status = gdn_cache_check_stepped(cache, -1, "begin", err);
     if (status) return status;
+    gdn_round_drop(cache);
     for (int i = 0; i < cache->n_lanes; i++) {
         gdn_lane *lane = &cache->lanes[i];
-        if (gdn_cache_recorded(cache)) gdn_lane_revert(cache->pool, lane);
-        if (cache->round.armed) lane->offset = lane->begin_offset;
+        lane->in_round = !drafts || drafts[i] > 0;
         lane->begin_offset = lane->offset;
+        lane->window = 0;
     }
-    disarm(cache);
     cache->round.armed = true;
     return GDN_OK;
 }
+
+gdn_status gdn_round_begin(gdn_cache *cache, gdn_error *err) { return gdn_round_begin_some(cache, NULL, err); }
 
 static gdn_status check_window(const gdn_cache *cache, int layer, gdn_error *err)
 {
     for (int i = 0; i < cache->n_lanes; i++) {
         const int n = cache->counts[i];
+        if (!cache->lanes[i].in_round) continue;
         if (n > cache->max_window)
             return gdn_fail(err, GDN_BAD_ARGUMENT, i,
                             "layer %d: lane %d has %d tokens in a round of at most %d; use fewer", layer, i, n,
@@ -129,22 +144,12 @@ static gdn_status check_window(const gdn_cache *cache, int layer, gdn_error *err
     return GDN_OK;
 }
 
-gdn_status gdn_round_enter(gdn_cache *cache, int layer, gdn_error *err)
+gdn_status gdn_round_check(const gdn_cache *cache, int layer, gdn_error *err)
 {
     if (cache->round.weights[layer])
         return gdn_fail(err, GDN_BAD_STATE, layer,
                         "layer %d: it has already run in this round; commit it or roll it back first", layer);
-    gdn_status status = check_window(cache, layer, err);
-    if (status || gdn_cache_recorded(cache)) return status;
-    status = gdn_pool_check_free(cache->pool, cache->n_lanes, "layer", err);
-    if (status) return status;
-    for (int i = 0; i < cache->n_lanes; i++) {
-        gdn_lane *lane = &cache->lanes[i];
-        lane->prev = lane->cur;
-        lane->cur = gdn_pool_take(cache->pool);
-        lane->window = cache->counts[i];
-    }
-    return GDN_OK;
+    return check_window(cache, layer, err);
 }
 
 int gdn_round_window(const gdn_cache *cache, int lane)
@@ -182,13 +187,15 @@ static int kept_slot(const gdn_pool *pool, const gdn_lane *lane, int keep)
 /* End the round of a lane whose slot `kept` covers `keep` tokens of its window. */
 static void settle(gdn_pool *pool, gdn_lane *lane, int keep)
 {
+    if (!lane->in_round) return;
+    lane->offset = lane->begin_offset + keep;
+    if (!lane->window) return;
     if (lane->kept == lane->prev) {
         gdn_lane_revert(pool, lane);
     } else {
         gdn_pool_release(pool, lane->prev);
         lane->prev = -1;
     }
-    lane->offset = lane->begin_offset + keep;
 }
 
 gdn_status gdn_round_commit(gdn_cache *cache, gdn_error *err)

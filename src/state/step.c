@@ -1,25 +1,28 @@
 #include "state/cache.h"
 
-/* A lane without a slot needs one, and so does a lane whose slot others see.  (In the middle of a step nobody else can see
- * it: extract is refused.) */
+/* Of the lanes with tokens, one without a slot needs one, and so does one whose slot others see (in the middle of a step nobody
+ * else can see it: extract is refused), and in a round each one at its first layer. */
 static bool wants_slot(const gdn_cache *cache, int i)
 {
-    const int cur = cache->lanes[i].cur;
-    return cache->counts[i] && (cur < 0 || gdn_pool_shared(cache->pool, cur));
+    const gdn_lane *lane = &cache->lanes[i];
+    if (!cache->counts[i]) return false;
+    if (cache->round.armed && lane->in_round) return !gdn_cache_recorded(cache);
+    return lane->cur < 0 || gdn_pool_shared(cache->pool, lane->cur);
 }
 
 gdn_status gdn_step_enter(gdn_cache *cache, int layer, gdn_error *err)
 {
-    if (cache->round.armed) return gdn_round_enter(cache, layer, err);
-    int n_needed = 0;
+    int        n_needed = 0;
+    gdn_status status = cache->round.armed ? gdn_round_check(cache, layer, err) : GDN_OK;
     for (int i = 0; i < cache->n_lanes; i++) n_needed += wants_slot(cache, i);
-    const gdn_status status = gdn_pool_check_free(cache->pool, n_needed, "layer", err);
+    if (!status) status = gdn_pool_check_free(cache->pool, n_needed, "layer", err);
     if (status) return status;
     for (int i = 0; i < cache->n_lanes; i++) {
-        if (!wants_slot(cache, i)) continue;
         gdn_lane *lane = &cache->lanes[i];
+        if (!wants_slot(cache, i)) continue;
         lane->prev = lane->cur;
         lane->cur = gdn_pool_take(cache->pool);
+        if (cache->round.armed && lane->in_round) lane->window = cache->counts[i];
     }
     return GDN_OK;
 }
@@ -30,7 +33,7 @@ void gdn_step_leave(gdn_cache *cache, int layer)
         gdn_lane *lane = &cache->lanes[i];
         if (!cache->counts[i]) continue;
         gdn_pool_mark(cache->pool, lane->cur, layer);
-        if (cache->round.armed || !gdn_pool_whole(cache->pool, lane->cur)) continue;
+        if ((cache->round.armed && lane->in_round) || !gdn_pool_whole(cache->pool, lane->cur)) continue;
         gdn_pool_release(cache->pool, lane->prev);
         lane->prev = -1;
     }

@@ -253,7 +253,7 @@ static void slots_needed(const world *w, const cache *c, const int *gained, int 
     *least = *most = 0;
     for (int i = 0; i < c->n; i++) {
         const int slot = c->lanes[i]->slot;
-        if (gained[i] == 0 && !c->armed) continue;
+        if (gained[i] == 0) continue;
         if (slot >= 0) here[slot]++;
         *most += c->armed || slot < 0 || w->refs[slot] > 1;
         *least += c->armed || slot < 0 || w->refs[slot] > here[slot];
@@ -269,7 +269,7 @@ static void forward_done(world *w, cache *c, const piece *p, int n_pieces)
             for (int r = p[k].row0[i]; r < p[k].row0[i + 1]; r++)
                 if (p[k].ids[r]) l->now.ids[l->now.n + gained++] = p[k].ids[r];
         l->now.n += gained;
-        if (c->armed) {
+        if (c->armed && gained) {
             l->slot_before = l->slot;
             l->slot = slot_take(w);
         } else if (gained && (l->slot < 0 || w->refs[l->slot] > 1)) {
@@ -376,7 +376,9 @@ static void resolve(world *w, cache *c, const int *keep)
 {
     for (int i = 0; i < c->n; i++) {
         lane *l = c->lanes[i];
-        if (keep[i] < l->now.n - l->before.n || keep[i] == 0) {
+        if (l->now.n == l->before.n) {
+            l->now.offset = l->before.offset; /* without tokens it had no shadow */
+        } else if (keep[i] < l->now.n - l->before.n || keep[i] == 0) {
             lane_keep(w, l, keep[i]);
         } else {
             l->now.offset = l->before.offset + keep[i];

@@ -1,5 +1,6 @@
 /* Speculative rounds: what commit, rollback and a stale round leave, bit for bit, and every refusal. */
 #include "unit/lanes.h"
+#include "state/cache.h"
 
 enum { WINDOW = 5 };
 static const int A[] = {11, 12, 13, 14, 15, 16, 17, 18, 19}, B[] = {21, 22, 23, 24, 25, 26, 27};
@@ -46,7 +47,7 @@ static void every_rollback(void **unused)
                 verify(&l, cache, window, other);
                 if (keep % 2)
                     ACCEPTED(gdn_cache_advance(cache, 4, NULL, &err)); /* counted or not, the round sets the offset */
-                assert_int_equal(gdn_pool_free_slots(l.pool), 0);
+                assert_int_equal(gdn_pool_free_slots(l.pool), (window == 0) + (other == 0));
                 ACCEPTED(gdn_round_rollback(l.compute, cache, keeps, 2, &err));
                 assert_int_equal(gdn_pool_free_slots(l.pool), 2);
                 expect_both(&l, cache, 3 + keeps[0], 1 + keeps[1]);
@@ -138,6 +139,7 @@ static void lanes_without_tokens(void **unused)
     for (int commit = 0; commit < 2; commit++) {
         gdn_cache *cache = two_lanes(&l);
         verify(&l, cache, 2, 0);
+        assert_int_equal(gdn_pool_free_slots(l.pool), 1); /* no shadow for it */
         assert_int_equal(gdn_round_window(cache, 0), 2);
         assert_int_equal(gdn_round_window(cache, 1), 0);
         assert_int_equal(gdn_cache_has_state(cache, 1), 1);
@@ -150,6 +152,36 @@ static void lanes_without_tokens(void **unused)
         if (commit) ACCEPTED(gdn_round_commit(cache, &err));
         else ACCEPTED(gdn_round_rollback(l.compute, cache, &zero, 1, &err));
         expect_both(&l, cache, commit ? 5 : 4, 1);
+        gdn_cache_close(cache);
+    }
+    lab_close(&l);
+}
+
+/* A lane that the round leaves out steps for good and in place, with more tokens than the window; the other one is rolled back, or
+ * the round is dropped. */
+static void lanes_outside(void **unused)
+{
+    static const int drafts[] = {1, 0}, n_tokens[] = {4, WINDOW + 1};
+    lab              l;
+    (void)unused;
+    lab_open(&l, GDN_BF16, 2, 4);
+    for (int keep = -1; keep <= 4; keep++) {
+        gdn_cache *cache = two_lanes(&l);
+        int        tokens[4 + WINDOW + 1], keeps[] = {keep, 0};
+        memcpy(tokens, A + 3, 4 * sizeof *A);
+        for (int i = 0; i < WINDOW + 1; i++) tokens[4 + i] = B[1 + i];
+        const float *in_place = lane_state(cache, 1, 0);
+        ACCEPTED(gdn_round_begin_some(cache, drafts, &err));
+        lab_forward(&l, cache, ragged(cache, n_tokens), tokens);
+        ACCEPTED(gdn_cache_advance_rows(cache, n_tokens, &err));
+        assert_int_equal(gdn_pool_free_slots(l.pool), 1);
+        assert_int_equal(gdn_round_window(cache, 1), 0);
+        if (keep < 0) gdn_round_drop(cache);
+        else ACCEPTED(gdn_round_rollback(l.compute, cache, keeps, 2, &err));
+        assert_int_equal(gdn_round_window(cache, 0), -1);
+        assert_int_equal(gdn_pool_free_slots(l.pool), 2);
+        expect_both(&l, cache, 3 + (keep < 0 ? 0 : keep), 1 + WINDOW + 1);
+        assert_ptr_equal(lane_state(cache, 1, 0), in_place);
         gdn_cache_close(cache);
     }
     lab_close(&l);
@@ -450,6 +482,7 @@ int main(void)
         cmocka_unit_test(from_no_state),
         cmocka_unit_test(one_count_for_all),
         cmocka_unit_test(lanes_without_tokens),
+        cmocka_unit_test(lanes_outside),
         cmocka_unit_test(masked_round),
         cmocka_unit_test(rounds_in_a_row),
         cmocka_unit_test(shared_slots),
