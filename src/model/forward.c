@@ -198,7 +198,9 @@ static void head(const gdn_pass *f, const float *weight)
     uint16_t *const rows = (uint16_t *)(void *)f->w->p[0];
     for (int i = 0; i < a->n_wanted; i++)
         memcpy(rows + (size_t)i * stride, f->w->u + (size_t)a->wanted[i] * stride, h * sizeof *rows);
-    gdn_product logits = {.linear = &f->m->lm_head,
+    gdn_linear some = f->m->lm_head;
+    if (a->n_logits) some.n_outputs = a->n_logits;
+    gdn_product logits = {.linear = &some,
                           .n_rows = a->n_wanted,
                           .x = rows,
                           .x_stride = stride,

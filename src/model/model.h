@@ -94,6 +94,7 @@ typedef struct gdn_forward_args {
     const int32_t *tokens;   /* [rows] */
     int            n_wanted;
     const int     *wanted;
+    int            n_logits; /* compute those of tokens 0..n_logits-1 only; 0: of all V */
     float         *logits, *hidden;
 } gdn_forward_args;
 
