@@ -12,8 +12,8 @@
  * Threads   An engine and its sequences serve one call at a time.  What gdn_engine_tokenizer returns does not change, and
  *           neither does what gdn_engine_encode_chat reads: any threads may use both, also during other calls.  Samplers, stop
  *           strings, decoders and output parsers serve one call at a time each.
- * Memory    gdn_engine_step and what stands on it (push, set, the latter without cache_dir), gdn_sampler_pick, gdn_stops_put and
- *           gdn_decoder_put allocate nothing.
+ * Memory    gdn_engine_step and what stands on it (push, set, the latter without cache_dir), gdn_engine_verify,
+ *           gdn_sampler_pick, gdn_stops_put and gdn_decoder_put allocate nothing.
  * Errors    A call that fails changes nothing, but where it is said.  *out is written on success only.
  * Floats    Results do not depend on the caller's floating-point mode, and calls put it back.
  * Structs   Whoever fills one sets the rest to zero, as C does with the fields that an initialiser leaves out: zero stands for
@@ -36,6 +36,16 @@ typedef struct gdn_engine gdn_engine;
 /* So much of the weights has been read. */
 typedef void gdn_load_progress_fn(void *arg, size_t done_bytes, size_t total_bytes);
 
+/* How an engine guesses what comes next, so that one pass over the weights can make several tokens (gdn_engine_verify). */
+typedef enum gdn_drafter {
+    GDN_DRAFTER_OFF = 0,    /* not at all */
+    GDN_DRAFTER_AUTO = 1,   /* in both ways, as far as the model has an MTP layer */
+    GDN_DRAFTER_LOOKUP = 2, /* as the text went on where it stood like this before */
+    GDN_DRAFTER_MTP = 3     /* as the model's MTP layer says */
+} gdn_drafter;
+
+enum { GDN_DRAFTS_MAX = 16 }; /* of a sequence in a pass */
+
 typedef struct gdn_engine_options {
     const char *model;       /* a folder with config.json, safetensors and tokenizer.json */
     const char *level;       /* CPU level as in gdn_compute_open; NULL: the best */
@@ -50,6 +60,9 @@ typedef struct gdn_engine_options {
     long long             reuse_bytes; /* of the prefix index, see gdn_sequence_set; 0: 1 GiB; -1: nothing is kept */
     const char *cache_dir;   /* folder where what is kept outlives the process, made if it is missing; NULL: none */
     long long   cache_bytes; /* of cache_dir; 0: 8 GiB */
+    gdn_drafter drafter;
+    int         n_drafts; /* most drafts of a sequence in a pass that room is made for, 0..GDN_DRAFTS_MAX; 0: 8 with a
+                                     * drafter, else none */
 } gdn_engine_options;
 
 /* Load everything.  All memory that steps need is taken here and in gdn_sequence_open; what is not used stays untouched.
@@ -64,6 +77,7 @@ int gdn_engine_n_usable(const gdn_engine *engine); /* ids from here to V-1 are p
 int gdn_engine_n_sequences(const gdn_engine *engine);
 int gdn_engine_max_tokens(const gdn_engine *engine);          /* of a sequence */
 int gdn_engine_max_step(const gdn_engine *engine);            /* tokens of a gdn_engine_step */
+int gdn_engine_n_drafts(const gdn_engine *engine);            /* most drafts of a sequence in a pass */
 int gdn_engine_is_stop(const gdn_engine *engine, int32_t id); /* 1: the token ends a text */
 int gdn_engine_has_template(const gdn_engine *engine);
 
@@ -184,6 +198,43 @@ gdn_status gdn_engine_step(gdn_engine *engine, const gdn_step *steps, int n_step
 
 /* Append one token: a step of it alone. */
 gdn_status gdn_sequence_push(gdn_sequence *sequence, int32_t token, gdn_error *err);
+
+/* The next token after these logits [V], or -1: the text ends here.  Must not call the engine or its sequences. */
+typedef int32_t gdn_pick_fn(void *arg, const float *logits);
+
+/* The next token of a sequence, and guesses of those that follow it. */
+typedef struct gdn_verify {
+    gdn_sequence  *sequence;
+    int32_t        token;  /* appended, as by gdn_sequence_push */
+    const int32_t *drafts; /* [n_drafts]; NULL: the engine's drafter guesses */
+    int n_drafts; /* 0..gdn_engine_n_drafts.  With drafts NULL: most that are made, whether it pays or not; 0: as
+                              * many as pay */
+    gdn_pick_fn *pick;
+    void        *arg;
+    /* what comes back */
+    int32_t next;                  /* what pick said last; it is not in the sequence */
+    int     n_drafted, n_accepted; /* drafts that were computed, and those of them that were appended */
+} gdn_verify;
+
+/* Make the next tokens of n sequences (1..n_sequences, no one twice) in one pass over the weights.  Each gets its token; then, row
+ * after row, pick is asked for the next, and while it says what the draft says, that draft is appended too.  What was not is as if
+ * it had never been: tokens, logits and all that follows are bit for bit those of pushing and picking one by one, and so are the
+ * calls of pick, in number and in what they see.  Go on with `next` as the token.
+ *
+ * So drafts change the speed only.  When pick samples (gdn_sampler_pick), the chance that a draft is accepted is the probability of
+ * that token, as in rejection sampling, and for a given seed the text is the one without drafts.
+ *
+ * Drafts that do not fit (the sequence, gdn_engine_max_step, kv_tokens) are left out.  Calls without drafts cost what a step costs.
+ * How many pay is measured while the engine runs.  Errors as of gdn_engine_step; no pick has been called then. */
+gdn_status gdn_engine_verify(gdn_engine *engine, gdn_verify *calls, int n, gdn_error *err);
+
+/* What verifying did for a sequence since it was opened. */
+typedef struct gdn_draft_stats {
+    long long n_passes, n_tokens, n_drafted, n_accepted;
+    double    seconds,
+        plain_seconds; /* of its passes; what they would have taken without drafts, as far as that was measured */
+} gdn_draft_stats;
+gdn_draft_stats gdn_sequence_draft_stats(const gdn_sequence *sequence);
 
 /* `done` of `total` tokens are computed; what comes back other than 0 stops it there. */
 typedef int gdn_progress_fn(void *arg, int done, int total);

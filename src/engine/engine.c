@@ -12,6 +12,7 @@
 enum {
     MAX_TOKENS = 32768,
     REUSE = 1 << 30, /* bytes of the prefix index */
+    DRAFTS = 8,      /* of a sequence in a pass */
     CACHED =
         64 << 20, /* bytes of weights that a cache may hold; larger ones come from memory, for more rows at a time */
 };
@@ -48,9 +49,13 @@ static gdn_status load_model(gdn_engine *e, const gdn_engine_options *o, gdn_err
     if (!s) s = gdn_generation_config_load(&e->generation, o->model, &config, err);
     if (!s) s = gdn_tensors_open(&tensors, o->model, err);
     if (!s) s = gdn_checkpoint_bind(&checkpoint, &config, &tensors, err);
-    if (!s) s = gdn_model_load(&e->model, &checkpoint, false, o->progress, o->progress_arg, err);
+    if (!s)
+        s = gdn_model_load(&e->model, &checkpoint, o->drafter == GDN_DRAFTER_AUTO || o->drafter == GDN_DRAFTER_MTP,
+                           o->progress, o->progress_arg, err);
     gdn_checkpoint_close(&checkpoint);
     gdn_tensors_close(&tensors);
+    if (!s && o->drafter == GDN_DRAFTER_MTP && !e->model->has_mtp)
+        s = gdn_fail(err, GDN_UNSUPPORTED, 0, "engine: this model has no MTP part; draft by look-up, or not at all");
     return s;
 }
 
@@ -106,8 +111,10 @@ static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_err
     size_t              slot_bytes;
     gdn_status          s = slot_bytes_of(&slot_bytes, e->model, err);
     const int           n_snapshots = s ? 0 : gdn_prefix_slots(slot_bytes, budget);
-    if (!s) s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers, 2 * n + n_snapshots + 1, err);
-    if (!s) s = gdn_cache_open(&e->cache, e->pool, n, 0, err);
+    if (!s)
+        s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers,
+                          (e->n_drafts ? 3 : 2) * n + n_snapshots + 1, err);
+    if (!s) s = gdn_cache_open(&e->cache, e->pool, n, e->n_drafts ? e->n_drafts + 1 : 0, err);
     if (!s) s = gdn_cache_add(e->cache, n, 0, err);
     if (!s) s = gdn_cache_open(&e->read, e->pool, 1, 0, err);
     if (!s) s = gdn_cache_add(e->read, 1, 0, err);
@@ -117,13 +124,13 @@ static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_err
     e->used = calloc((size_t)n, sizeof *e->used);
     e->step_of = calloc((size_t)n, sizeof *e->step_of);
     e->n_tokens = calloc((size_t)n, sizeof *e->n_tokens);
-    e->wanted = calloc((size_t)n, sizeof *e->wanted);
+    e->wanted = calloc((size_t)e->max_rows, sizeof *e->wanted);
     e->tokens = calloc((size_t)e->max_step, sizeof *e->tokens);
     e->more = calloc((size_t)n + 1, sizeof *e->more);
     e->list = malloc((size_t)e->max_tokens * sizeof *e->list);
-    e->logits = malloc((size_t)n * c->vocab_size * sizeof *e->logits);
+    e->logits = malloc((size_t)e->max_rows * c->vocab_size * sizeof *e->logits);
     if (e->used && e->step_of && e->n_tokens && e->wanted && e->tokens && e->more && e->list && e->logits)
-        return GDN_OK;
+        return gdn_engine_open_drafts(e, &kv, err);
     return gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for steps of %d sequences; use fewer", n);
 }
 
@@ -137,6 +144,9 @@ static gdn_status open_memory(gdn_engine *e, const gdn_engine_options *o, gdn_er
                         e->model->config.max_positions);
     e->piece = gdn_model_bytes(&e->model->config, true, false) > CACHED ? 512 : 256;
     e->max_step = e->n_sequences > e->piece ? e->n_sequences : e->piece;
+    e->drafter = o->drafter;
+    e->n_drafts = o->n_drafts ? o->n_drafts : o->drafter ? DRAFTS : 0;
+    e->max_rows = e->n_sequences * (1 + e->n_drafts) < e->max_step ? e->n_sequences * (1 + e->n_drafts) : e->max_step;
     gdn_status s = gdn_compute_open(&e->compute, o->level, o->n_threads, err);
     if (!s) s = open_lanes(e, o, err);
     if (!s) s = gdn_workspace_open(&e->workspace, e->model, e->compute, e->max_step, e->max_tokens, err);
@@ -153,6 +163,11 @@ static gdn_status check(const gdn_engine_options *o, gdn_error *err)
         return gdn_fail(err, GDN_BAD_ARGUMENT, 0,
                         "engine: %lld bytes of reuse and %lld of cache; use 0 for the defaults, or more",
                         o->reuse_bytes, o->cache_bytes);
+    if ((int)o->drafter < GDN_DRAFTER_OFF || o->drafter > GDN_DRAFTER_MTP)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "engine: drafter is %d; use one of gdn_drafter", (int)o->drafter);
+    if (o->n_drafts < 0 || o->n_drafts > GDN_DRAFTS_MAX)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, o->n_drafts, "engine: %d drafts; use 0 to %d", o->n_drafts,
+                        (int)GDN_DRAFTS_MAX);
     return GDN_OK;
 }
 
@@ -213,6 +228,7 @@ void gdn_engine_close(gdn_engine *e)
     free(e->more);
     free(e->list);
     free(e->logits);
+    gdn_engine_close_drafts(e);
     gdn_workspace_close(e->workspace);
     gdn_store_close(e->store);
     gdn_prefix_close(e->prefix);
@@ -247,7 +263,7 @@ int gdn_engine_is_stop(const gdn_engine *e, int32_t id)
 
 int gdn_engine_n_usable(const gdn_engine *e)
 {
-    const int size = gdn_tokenizer_size(e->tokenizer), V = e->model->config.vocab_size;
+    const int V = e->model->config.vocab_size, size = e->tokenizer ? gdn_tokenizer_size(e->tokenizer) : V;
     return size < V ? size : V;
 }
 

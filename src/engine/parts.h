@@ -8,11 +8,32 @@
 #include "model/model.h"
 #include "text/template.h"
 
+enum { GDN_COSTS_ROWS = 64 };
+
+/* What passes take: draft_cost.c. */
+typedef struct gdn_costs {
+    double pass[GDN_COSTS_ROWS + 1]; /* seconds of so many rows; 0: not measured */
+    double mtp;                      /* of a run of the MTP layer */
+    double credit;                   /* seconds that attempts may lose */
+    bool   begun;
+} gdn_costs;
+
+/* Drafts that a sequence could have. */
+typedef struct gdn_offer {
+    const float *rate; /* [most]: how likely each is accepted, once those before it are */
+    int          most;
+    bool         by_mtp, asked; /* asked: all of them, whether it pays or not */
+    int          depth;         /* how many to take */
+    double       chance;        /* of the next */
+} gdn_offer;
+
+typedef struct gdn_draft gdn_draft;
+
 /* A sequence is a lane, of the cache and of kv alike.
  *
  * The pool has two slots for a sequence besides one for each snapshot of the prefix index, and more are never needed: a step takes
  * one for every lane whose slot others see, and lanes that see one slot which is no snapshot came by it in forks.  One more is for
- * a record that is read. */
+ * a record that is read, and with drafts one for each sequence: the shadow of a round. */
 struct gdn_engine {
     gdn_model            *model;
     gdn_generation_config generation;
@@ -39,18 +60,36 @@ struct gdn_engine {
     /* of the step that runs */
     const gdn_step **step_of;  /* [n_sequences]: NULL for lanes without tokens */
     int             *n_tokens; /* [n_sequences] */
-    int             *wanted;   /* [n_sequences] */
+    int             *wanted;   /* [max_rows] */
     int32_t         *tokens;   /* [max_step], lane after lane */
-    float           *logits;   /* [n_sequences][V] of several sequences */
+    float           *logits;   /* [max_rows][V] of several rows */
+
+    /* drafts */
+    gdn_drafter  drafter;
+    int          n_drafts;                                    /* most of a sequence in a pass */
+    int          max_rows;                                    /* whose logits there is room for */
+    gdn_verify **call_of;                                     /* [n_sequences]: NULL for lanes without one */
+    int32_t     *drafts;                                      /* [n_sequences][GDN_DRAFTS_MAX] */
+    int         *n_drafted, *kind, *depth, *keep, *first_row; /* [n_sequences] each */
+    int         *lanes;                                       /* all five */
+    gdn_offer   *offers;                                      /* [n_sequences] */
+    gdn_costs    costs;
+    /* of MTP, if it drafts; else NULL */
+    gdn_kv  *mtp_kv;
+    float   *hidden;     /* [max_step][h]: what the model, or MTP, put out */
+    int     *mtp_rows;   /* [n_sequences] */
+    int32_t *mtp_tokens; /* [max_step] */
 };
 
 struct gdn_sequence {
-    gdn_engine *engine;
-    int         lane;
-    int32_t    *tokens; /* [max_tokens] */
-    int         length;
-    bool        has_logits;
-    float      *logits; /* [V] */
+    gdn_engine     *engine;
+    int             lane;
+    int32_t        *tokens; /* [max_tokens] */
+    int             length;
+    bool            has_logits;
+    float          *logits; /* [V] */
+    gdn_draft      *draft;  /* NULL: the engine does not draft */
+    gdn_draft_stats stats;
 };
 
 /* As gdn_engine_open, of a model that is loaded and is the engine's from here on, also after a failure: without text. */
@@ -69,5 +108,18 @@ void gdn_engine_store(gdn_engine *engine);
 
 /* Append; logits are computed if `wanted`, else these sequences have none afterwards.  Else as gdn_engine_step. */
 gdn_status gdn_engine_append(gdn_engine *engine, const gdn_step *steps, int n_steps, bool wanted, gdn_error *err);
+
+gdn_status gdn_engine_check_step(const gdn_engine *engine, const gdn_step *step, int i, gdn_error *err);
+
+/* Room and records for drafts; NO_MEMORY. */
+gdn_status gdn_engine_open_drafts(gdn_engine *engine, const gdn_kv_config *kv, gdn_error *err);
+void       gdn_engine_close_drafts(gdn_engine *engine);
+
+/* Ask `pick` for the token after each row of logits [n_drafts+1][V] while it is the next draft.  Returns how many were, and *next,
+ * the last token that it said. */
+int gdn_judge(const float *logits, size_t V, const int32_t *drafts, int n_drafts, gdn_pick_fn *pick, void *arg,
+              int32_t *next);
+
+double gdn_engine_now(void); /* seconds */
 
 #endif

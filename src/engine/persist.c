@@ -1,5 +1,5 @@
 /* What outlives the process: single sequences in files, and the prefix index in a folder. */
-#include "engine/parts.h"
+#include "engine/draft.h"
 #include "state/cache.h"
 #include "state/checksum.h"
 #include "state/snapshot.h"
@@ -120,6 +120,7 @@ gdn_status gdn_sequence_load(gdn_sequence *seq, const char *path, gdn_error *err
         gdn_kv_share(e->kv, seq->lane, e->n_sequences, got.to);
         memcpy(seq->tokens, e->list, (size_t)got.to * sizeof *seq->tokens);
         seq->length = got.to;
+        gdn_draft_cut(seq, 0, got.to);
         seq->has_logits = got.has_logits;
         if (got.has_logits) memcpy(seq->logits, got.logits, logits_bytes);
     }

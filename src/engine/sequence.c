@@ -1,4 +1,4 @@
-#include "engine/parts.h"
+#include "engine/draft.h"
 #include "engine/places.h"
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ gdn_status gdn_sequence_open(gdn_sequence **out, gdn_engine *e, gdn_error *err)
         seq->tokens = malloc((size_t)e->max_tokens * sizeof *seq->tokens);
         seq->logits = malloc(V * sizeof *seq->logits);
     }
-    if (!seq || !seq->tokens || !seq->logits) {
+    if (!seq || !seq->tokens || !seq->logits || !gdn_draft_open(seq, e)) {
         gdn_sequence_close(seq);
         return gdn_fail(err, GDN_NO_MEMORY, 0, "sequence: no memory for %d tokens", e->max_tokens);
     }
@@ -60,6 +60,7 @@ void gdn_sequence_leave(gdn_sequence *seq)
 {
     if (seq->length) keep(seq);
     empty(seq);
+    gdn_draft_cut(seq, 0, 0);
     gdn_prefix_trim(seq->engine->prefix);
 }
 
@@ -71,6 +72,7 @@ void gdn_sequence_close(gdn_sequence *seq)
         gdn_engine_store(seq->engine);
         seq->engine->used[seq->lane] = false;
     }
+    gdn_draft_close(seq);
     free(seq->tokens);
     free(seq->logits);
     free(seq);
@@ -94,6 +96,7 @@ gdn_status gdn_sequence_fork(gdn_sequence **out, gdn_sequence *source, gdn_error
     seq->length = source->length;
     seq->has_logits = source->has_logits;
     if (seq->has_logits) memcpy(seq->logits, source->logits, logits_bytes);
+    gdn_draft_share(seq, source);
     *out = seq;
     return GDN_OK;
 }
@@ -134,11 +137,17 @@ static bool continues(const gdn_sequence *seq, const int32_t *tokens, int n)
 static void go_to(gdn_sequence *seq, int node, const int32_t *tokens, int n)
 {
     gdn_engine *const e = seq->engine;
+    int               common = 0;
+    while (common < n && common < seq->length && tokens[common] == seq->tokens[common]) common++;
+    gdn_draft_cut(seq, common, common);
     gdn_prefix_pin(e->prefix, node);
-    gdn_sequence_leave(seq);
+    if (seq->length) keep(seq);
+    empty(seq);
+    gdn_prefix_trim(e->prefix);
     gdn_engine_fetch(e, tokens, n);
     gdn_prefix_pin(e->prefix, -1);
     node = gdn_prefix_find(e->prefix, tokens, n);
+    gdn_draft_cut(seq, common, gdn_prefix_depth(e->prefix, node));
     if (node < 0) return;
     const float *logits = gdn_prefix_restore(e->prefix, node, e->cache, seq->lane);
     seq->length = gdn_prefix_depth(e->prefix, node);

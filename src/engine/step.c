@@ -1,7 +1,7 @@
-#include "engine/parts.h"
+#include "engine/draft.h"
 #include <string.h>
 
-static gdn_status check_step(const gdn_engine *e, const gdn_step *step, int i, gdn_error *err)
+gdn_status gdn_engine_check_step(const gdn_engine *e, const gdn_step *step, int i, gdn_error *err)
 {
     const gdn_sequence *seq = step->sequence;
     if (!seq || !step->tokens)
@@ -25,7 +25,7 @@ static gdn_status sort_steps(gdn_engine *e, const gdn_step *steps, int n_steps, 
     long long n = 0;
     memset(e->step_of, 0, (size_t)e->n_sequences * sizeof *e->step_of);
     for (int i = 0; i < n_steps; i++) {
-        const gdn_status status = check_step(e, &steps[i], i, err);
+        const gdn_status status = gdn_engine_check_step(e, &steps[i], i, err);
         if (status) return status;
         const gdn_step **const of = &e->step_of[steps[i].sequence->lane];
         if (*of)
@@ -59,6 +59,7 @@ static void append(gdn_engine *e, const float *logits)
 {
     const size_t   V = (size_t)e->model->config.vocab_size;
     const int32_t *tokens = e->tokens;
+    const float   *hidden = e->hidden;
     for (int lane = 0; lane < e->n_sequences; lane++) {
         if (!e->step_of[lane]) continue;
         gdn_sequence *seq = e->step_of[lane]->sequence;
@@ -66,6 +67,10 @@ static void append(gdn_engine *e, const float *logits)
         memcpy(seq->tokens + seq->length, tokens, (size_t)n * sizeof *tokens);
         tokens += n;
         seq->length += n;
+        if (hidden) {
+            gdn_draft_follow(seq, n, hidden);
+            hidden += (size_t)n * (size_t)e->model->config.hidden_size;
+        }
         seq->has_logits = logits != NULL;
         if (!logits) continue;
         if (logits != seq->logits) memcpy(seq->logits, logits, V * sizeof *logits);
@@ -86,7 +91,8 @@ gdn_status gdn_engine_append(gdn_engine *e, const gdn_step *steps, int n_steps, 
                                    .tokens = e->tokens,
                                    .n_wanted = wanted ? n_steps : 0,
                                    .wanted = e->wanted,
-                                   .logits = logits};
+                                   .logits = logits,
+                                   .hidden = e->hidden};
     status = gdn_model_forward(e->model, e->compute, e->workspace, e->cache, e->kv, &args, err);
     if (!status) append(e, wanted ? logits : NULL);
     gdn_prefix_trim(e->prefix);

@@ -48,7 +48,12 @@ static void show(void *arg, const gdn_output_event *event)
 
 static gdn_status open_engine(void **out)
 {
-    const gdn_engine_options options = {.model = "models/demo", .n_threads = 2, .n_sequences = 3, .max_tokens = 512};
+    const gdn_engine_options options = {.model = "models/demo",
+                                        .n_threads = 2,
+                                        .n_sequences = 3,
+                                        .max_tokens = 512,
+                                        .drafter = GDN_DRAFTER_AUTO,
+                                        .n_drafts = 4};
     return gdn_engine_open((gdn_engine **)out, &options, &err);
 }
 static void       close_engine(void *made) { gdn_engine_close(made); }
@@ -197,6 +202,12 @@ static void every_allocation_fails(void **unused)
 
 /* ---- the calls that make a text ------------------------------------------------------------------------------------- */
 
+static int32_t first_of_row(void *arg, const float *logits)
+{
+    (void)arg;
+    return logits[5] > logits[6] ? 5 : 6;
+}
+
 static void a_step_allocates_nothing(void **unused)
 {
     enum { N = 300 };
@@ -227,6 +238,12 @@ static void a_step_allocates_nothing(void **unused)
         const size_t n = gdn_decoder_put(&decoder, token, piece);
         assert_true(n + gdn_stops_held_max(stops) <= sizeof shown);
         gdn_stops_put(stops, piece, n, shown);
+    }
+    for (int i = 0; i < 12; i++) { /* drafts of the caller, of look-up and MTP; rejected ones and accepted ones */
+        gdn_verify both[] = {{.sequence = source, .token = 5, .pick = first_of_row, .n_drafts = i % 5},
+                             {.sequence = forked, .token = 6, .pick = first_of_row, .n_drafts = 4}};
+        both[1].drafts = i % 2 ? tokens : NULL;
+        ACCEPTED(gdn_engine_verify(engine, both, 2, &err));
     }
     ACCEPTED(gdn_sequence_set(source, tokens, N, NULL, NULL, &computed, &err)); /* made again */
     assert_int_equal(computed, 0);

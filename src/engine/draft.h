@@ -1,0 +1,90 @@
+/* draft.h - tokens that may come next, guessed cheaply, and how many are worth checking.
+ *
+ * Drafts change the speed of a text and nothing else: whatever is guessed here, only what the caller's pick returns is kept.
+ * So every guess may be stale or wrong, and a failure of memory or room here means no drafts, never an error. */
+#ifndef GDN_ENGINE_DRAFT_H
+#define GDN_ENGINE_DRAFT_H
+#include "engine/parts.h"
+
+/* Where a draft came from: matches of the text with itself by their length in tokens, or the model's MTP layer. */
+typedef enum gdn_draft_kind {
+    GDN_DRAFT_SHORT,  /* 2 */
+    GDN_DRAFT_MIDDLE, /* 3 to 5 */
+    GDN_DRAFT_LONG,   /* 6 or more */
+    GDN_DRAFT_HEAD,   /* MTP */
+    GDN_DRAFT_KINDS
+} gdn_draft_kind;
+
+/* The last place of each pair of tokens, by a hash of the pair, and the one before it, and so on. */
+typedef struct gdn_lookup {
+    int32_t *last;    /* [1 << bits]: the position of the pair's second token, or -1 */
+    int32_t *before;  /* [max_tokens]: of the same hash, or -1 */
+    int32_t *hash;    /* [max_tokens]: to take a pair out again when its tokens are gone */
+    int      bits, n; /* positions 0..n-1 are in */
+} gdn_lookup;
+
+/* What a sequence drafts with. */
+struct gdn_draft {
+    gdn_lookup lookup;
+    /* MTP: outputs of the model at the last n_hidden tokens, for which the layer has not run; it drafts if there is one.
+     * The rows of the lane of mtp_kv are of tokens before them, not always all: see gdn_draft_cut. */
+    float *hidden; /* [GDN_DRAFT_HIDDEN][h] */
+    int    n_hidden;
+    int    length;                                /* of the sequence, as far as this follows it */
+    float  rare;                                  /* share of tokens from GDN_DRAFT_IDS on among the last ones */
+    float  rate[GDN_DRAFT_KINDS][GDN_DRAFTS_MAX]; /* of drafts that came to be judged, accepted ones */
+};
+
+enum { GDN_DRAFT_HIDDEN = 128, GDN_DRAFT_IDS = 65536 };
+
+/* ---- draft.c: of a sequence; all allow an engine without a drafter ---------------------------------------------------- */
+
+bool gdn_draft_open(gdn_sequence *sequence, const gdn_engine *engine); /* false: no memory */
+void gdn_draft_close(gdn_sequence *sequence);
+/* dst, just opened, holds the tokens of src. */
+void gdn_draft_share(gdn_sequence *dst, const gdn_sequence *src);
+/* It holds, or is about to hold, `length` tokens, the first `kept` of them those that it held before; how the others came is not
+ * known here, and what the model put out at them is not either: MTP goes on without. */
+void gdn_draft_cut(gdn_sequence *sequence, int kept, int length);
+/* It has just been given n tokens; hidden [n][h]: what the model put out at them. */
+void gdn_draft_follow(gdn_sequence *sequence, int n, const float *hidden);
+
+/* Guess, for the calls that bring no drafts of their own, what follows: sets e->drafts, e->n_drafted and e->kind.  n_calls: of
+ * all. */
+void gdn_draft_guess(gdn_engine *engine, int n_calls);
+/* Of n_drafted drafts so many were accepted; `stopped`: by the end of the text, not by another token. */
+void gdn_draft_judged(gdn_sequence *sequence, int kind, int n_drafted, int n_accepted, bool stopped);
+
+/* The drafts of n_drafts that the call's sequence has room for. */
+int gdn_verify_room(const gdn_verify *call, int n_drafts);
+
+/* ---- draft_lookup.c ---------------------------------------------------------------------------------------------------- */
+
+bool gdn_lookup_open(gdn_lookup *lookup, int max_tokens);
+void gdn_lookup_close(gdn_lookup *lookup);
+void gdn_lookup_cut(gdn_lookup *lookup, int length);
+/* What followed the longest recent match of tokens[n] and then `next`, up to `most` tokens: writes them and returns their
+ * count; *matched: tokens of the match. */
+int gdn_lookup_find(gdn_lookup *lookup, const int32_t *tokens, int n, int32_t next, int most, int32_t *out,
+                    int *matched);
+
+/* ---- draft_mtp.c ------------------------------------------------------------------------------------------------------- */
+
+/* Run the layer on all but the last of draft->hidden; `ahead`: tokens that the sequence holds beyond that last one. */
+void gdn_mtp_catch_up(gdn_sequence *sequence, int ahead);
+/* Draft depth[lane] tokens for the call of each lane where that is above 0: sets e->drafts and e->n_drafted. */
+void gdn_mtp_draft(gdn_engine *engine, const int *depth);
+
+/* ---- draft_cost.c: how many drafts pay --------------------------------------------------------------------------------- */
+
+/* A pass of so many rows took so long. */
+void   gdn_costs_pass(gdn_costs *costs, int n_rows, double seconds);
+void   gdn_costs_mtp(gdn_costs *costs, double seconds);  /* one run of the MTP layer, for all lanes that draft */
+double gdn_costs_of(const gdn_costs *costs, int n_rows); /* seconds; 0: nothing is known */
+/* A round that made n_tokens took so long; without drafts it would have made n_plain of them in `plain` seconds. */
+void gdn_costs_round(gdn_costs *costs, int n_tokens, int n_plain, bool drafted, double plain, double seconds);
+
+/* Set the depths that promise most tokens a second; a pass has n_rows of them without these drafts and may have max_rows. */
+void gdn_costs_choose(const gdn_costs *costs, gdn_offer *offers, int n, int n_rows, int max_rows);
+
+#endif
