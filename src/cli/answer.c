@@ -15,6 +15,7 @@ typedef struct making {
     gdn_output         *output; /* NULL: text is taken as it is */
     gdn_decoder         decoder;
     int                 ended, full; /* by a stop string; no memory */
+    int                 status;
 } making;
 
 static int failed(const making *m, const gdn_error *err)
@@ -75,15 +76,14 @@ static int finish(making *m)
 static json_t *logprob(double value) { return isinf(value) ? json_null() : json_real(value); }
 
 /* What is likely after the tokens so far, and how likely what was picked is. */
-static int note_logprobs(making *m, int32_t token)
+static int note_logprobs(making *m, const float *logits, int32_t token)
 {
     const gdn_tokenizer *const tokenizer = gdn_engine_tokenizer(m->s->engine);
     gdn_logprob                top[GDN_LOGPROBS_MAX];
     const int                  n = m->q->n_logprobs;
     if (n < 0) return GDN_EXIT_OK;
-    const double chosen =
-        gdn_logprobs(gdn_sequence_logits(m->s->sequence), gdn_engine_vocab_size(m->s->engine), token, top, n);
-    json_t *entry = gdn_json_piece(tokenizer, token), *list = json_array();
+    const double chosen = gdn_logprobs(logits, gdn_engine_vocab_size(m->s->engine), token, top, n);
+    json_t      *entry = gdn_json_piece(tokenizer, token), *list = json_array();
     for (int i = 0; i < n; i++) {
         json_t *other = gdn_json_piece(tokenizer, top[i].id);
         json_object_set_new(other, "logprob", logprob(top[i].logprob));
@@ -95,37 +95,60 @@ static int note_logprobs(making *m, int32_t token)
     return gdn_cli_fail(GDN_EXIT_FAILED, m->s->verb, "no memory for the logprobs");
 }
 
-static int make_text(making *m)
+/* The token after these logits, made into text; -1: it is the last. */
+static int32_t pick(void *arg, const float *logits)
 {
+    making *const      m = arg;
     gdn_session *const s = m->s;
     gdn_answer *const  a = m->a;
-    gdn_error          err;
-    const double       start = gdn_cli_seconds();
-    int                status = GDN_EXIT_OK;
-    a->finish = GDN_FINISH_LENGTH;
-    while (!status) {
-        if (gdn_interrupted()) {
-            a->finish = GDN_FINISH_INTERRUPTED;
-            break;
-        }
-        const int32_t token = gdn_sampler_pick(m->sampler, gdn_sequence_logits(s->sequence), NULL);
-        gdn_sampler_accept(m->sampler, token, true);
-        if (!a->n_made++) a->first_token = gdn_cli_seconds();
-        status = note_logprobs(m, token);
-        const int is_stop = gdn_engine_is_stop(s->engine, token);
-        if (!status && !is_stop) status = pass(m, gdn_decoder_put(&m->decoder, token, s->piece));
-        if (is_stop || m->ended) a->finish = GDN_FINISH_STOP;
-        if (is_stop || m->ended || a->n_made == s->o->most) break;
-        if (gdn_sequence_length(s->sequence) == gdn_engine_max_tokens(s->engine)) {
-            a->finish = GDN_FINISH_CONTEXT;
-            break;
-        }
-        if (!status && gdn_sequence_push(s->sequence, token, &err)) status = failed(m, &err);
+    if (gdn_interrupted()) {
+        a->finish = GDN_FINISH_INTERRUPTED;
+        return -1;
     }
-    if (!status) status = finish(m);
+    const int32_t token = gdn_sampler_pick(m->sampler, logits, NULL);
+    gdn_sampler_accept(m->sampler, token, true);
+    if (!a->n_made++) a->first_token = gdn_cli_seconds();
+    m->status = note_logprobs(m, logits, token);
+    const int is_stop = gdn_engine_is_stop(s->engine, token);
+    if (!m->status && !is_stop) m->status = pass(m, gdn_decoder_put(&m->decoder, token, s->piece));
+    if (is_stop || m->ended) a->finish = GDN_FINISH_STOP;
+    if (m->status || is_stop || m->ended || a->n_made == s->o->most) return -1;
+    if (m->q->prompt->n + (size_t)a->n_made <= (size_t)gdn_engine_max_tokens(s->engine)) return token;
+    a->finish = GDN_FINISH_CONTEXT;
+    return -1;
+}
+
+static gdn_draft_stats since(const gdn_draft_stats *before, gdn_draft_stats now)
+{
+    now.n_passes -= before->n_passes;
+    now.n_tokens -= before->n_tokens;
+    now.n_drafted -= before->n_drafted;
+    now.n_accepted -= before->n_accepted;
+    now.seconds -= before->seconds;
+    now.plain_seconds -= before->plain_seconds;
+    return now;
+}
+
+static int make_text(making *m)
+{
+    gdn_session *const    s = m->s;
+    gdn_answer *const     a = m->a;
+    gdn_error             err;
+    const double          start = gdn_cli_seconds();
+    const gdn_draft_stats before = gdn_sequence_draft_stats(s->sequence);
+    a->finish = GDN_FINISH_LENGTH;
+    int32_t token = pick(m, gdn_sequence_logits(s->sequence));
+    while (token >= 0) {
+        gdn_verify next = {.sequence = s->sequence, .token = token, .pick = pick, .arg = m};
+        const int  refused = gdn_engine_verify(s->engine, &next, 1, &err) != GDN_OK;
+        if (refused) m->status = failed(m, &err);
+        token = refused ? -1 : next.next;
+    }
+    if (!m->status) m->status = finish(m);
     else gdn_stops_end(s->stops, s->shown);
     a->made_seconds = gdn_cli_seconds() - start;
-    return status;
+    a->drafts = since(&before, gdn_sequence_draft_stats(s->sequence));
+    return m->status;
 }
 
 /* ---- the prompt ---------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,8 @@ static int help(void)
 {
     printf(
         "gdn bench - measure a model, or the operations, on this machine\n\n"
-        "usage: gdn bench [MODEL | --shape NAME] [options]     gdn bench --ops [options] (gdn bench --ops --help)\n\n"
+        "usage: gdn bench [MODEL | --shape NAME] [options]     gdn bench --ops [options] (gdn bench --ops --help)\n"
+        "                                                      gdn bench --spec [options] (gdn bench --spec --help)\n\n"
         "  MODEL          as for 'gdn info'; without one the demo model\n"
         "  --shape NAME   no checkpoint, random weights: 0.8B, 2B, 4B, 9B, 27B or 35B-A3B\n"
         "  --pp LIST      tokens of the prompts to read, 0 for none (64,512,2048)\n"
@@ -216,5 +217,7 @@ int gdn_verb_bench(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++)
         if (!strcmp(argv[i], "--ops")) return gdn_bench_ops(argc, argv);
+    for (int i = 0; i < argc; i++)
+        if (!strcmp(argv[i], "--spec")) return gdn_bench_spec(argc, argv);
     return bench_model(argc, argv);
 }

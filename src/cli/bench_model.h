@@ -73,6 +73,10 @@ double gdn_bench_now(void);                                    /* seconds */
 gdn_status gdn_model_bench_run(gdn_model_bench *bench, int n_threads, gdn_bench_line *lines, int *n_lines,
                                gdn_error *err);
 
+/* ---- bench_spec.c: `gdn bench --spec` ---- */
+
+int gdn_bench_spec(int argc, char **argv);
+
 /* ---- bench_model_print.c ---- */
 
 void gdn_model_bench_print_head(const gdn_model_bench *bench);

@@ -52,8 +52,9 @@ static json_t *memory(const gdn_plan *p)
     json_t *available = p->available ? json_integer((json_int_t)p->available) : json_null();
     json_t *fits =
         p->available && p->kv_per_token + p->mtp_kv_per_token ? json_integer((json_int_t)p->tokens) : json_null();
-    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "weight_bytes", (json_int_t)p->weights, "mtp_weight_bytes",
-                     (json_int_t)p->mtp_weights, "state_bytes_per_sequence", (json_int_t)p->state, "kv_bytes_per_token",
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "weight_bytes", (json_int_t)p->weights, "mtp_weight_bytes",
+                     (json_int_t)p->mtp_weights, "state_bytes_per_sequence", (json_int_t)p->state,
+                     "draft_bytes_per_sequence", (json_int_t)p->drafts, "kv_bytes_per_token",
                      (json_int_t)p->kv_per_token, "mtp_kv_bytes_per_token", (json_int_t)p->mtp_kv_per_token,
                      "available_bytes", available, "tokens_that_fit", fits);
 }

@@ -71,13 +71,14 @@ static void print_plan(const gdn_plan *p)
     if (p->mtp_weights) printf(" and %s for MTP", gdn_size_words(p->mtp_weights).text);
     printf("\n");
     printf("  state        %s a sequence\n", gdn_size_words(p->state).text);
+    printf("  drafts       %s a sequence\n", gdn_size_words(p->drafts).text);
     printf("  KV           %s a token", gdn_size_words(p->kv_per_token).text);
     if (p->mtp_kv_per_token) printf(" and %s for MTP", gdn_size_words(p->mtp_kv_per_token).text);
     printf("\n");
     if (!p->available) printf("  fits         unknown: the system does not say how much memory is available\n");
-    else if (p->available <= p->weights + p->mtp_weights + p->state)
+    else if (p->available <= p->weights + p->mtp_weights + p->state + p->drafts)
         printf("  fits         no: %s available, %s needed before the first token\n", gdn_size_words(p->available).text,
-               gdn_size_words(p->weights + p->mtp_weights + p->state).text);
+               gdn_size_words(p->weights + p->mtp_weights + p->state + p->drafts).text);
     else if (!(p->kv_per_token + p->mtp_kv_per_token))
         printf("  fits         any number of tokens in %s available\n", gdn_size_words(p->available).text);
     else

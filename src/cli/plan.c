@@ -33,7 +33,7 @@ gdn_resident gdn_resident_now(void)
 /* The ranges of a config keep every product below 2^63. */
 gdn_plan gdn_plan_of(const gdn_model_config *c, bool tied, bool has_mtp)
 {
-    enum { BF16_BYTES = 2, F32_BYTES = 4 };
+    enum { BF16_BYTES = 2, F32_BYTES = 4, ROWS = 9 };
     const gdn_delta_config d = gdn_model_delta(c); /* of the linear layers, as they run */
     gdn_plan               p = {.available = system_bytes("/proc/meminfo", "MemAvailable:")};
     const uint64_t         tail = F32_BYTES * (uint64_t)(d.n_taps - 1) * (uint64_t)gdn_channels(&d);
@@ -42,10 +42,14 @@ gdn_plan gdn_plan_of(const gdn_model_config *c, bool tied, bool has_mtp)
     p.weights = gdn_model_bytes(c, tied, false);
     p.mtp_weights = gdn_model_bytes(c, tied, has_mtp) - p.weights;
     p.state = (tail + S) * (uint64_t)gdn_layers_with(c, GDN_MIXER_LINEAR);
+    const uint64_t gates = (F32_BYTES * ROWS * (uint64_t)d.n_value_heads + 63) / 64 * 64; /* of a pass, twice */
+    p.drafts =
+        p.state + F32_BYTES * ROWS * (uint64_t)c->vocab_size +
+        (F32_BYTES * ROWS * (uint64_t)gdn_channels(&d) + 2 * gates) * (uint64_t)gdn_layers_with(c, GDN_MIXER_LINEAR);
     p.kv_per_token = kv * (uint64_t)gdn_layers_with(c, GDN_MIXER_FULL);
     p.mtp_kv_per_token = has_mtp ? kv : 0;
 
-    const uint64_t fixed = p.weights + p.mtp_weights + p.state, token = p.kv_per_token + p.mtp_kv_per_token;
+    const uint64_t fixed = p.weights + p.mtp_weights + p.state + p.drafts, token = p.kv_per_token + p.mtp_kv_per_token;
     p.tokens = p.available > fixed && token ? (p.available - fixed) / token : 0;
     return p;
 }

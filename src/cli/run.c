@@ -112,6 +112,11 @@ static json_t *text_of(const gdn_text *text) { return json_stringn(text->bytes ?
 static json_t *ms_of(double seconds) { return seconds > 0 ? json_real(1e3 * seconds) : json_null(); }
 static json_t *rate_of(int n, double seconds) { return seconds > 0 ? json_real(n / seconds) : json_null(); }
 
+static json_t *speed_up_of(const gdn_draft_stats *s)
+{
+    return s->seconds > 0 ? json_real(s->plain_seconds / s->seconds) : json_null();
+}
+
 static int print_json(const gdn_session *s, const gdn_answer *a)
 {
     const gdn_compute *compute = gdn_engine_compute(s->engine);
@@ -125,6 +130,10 @@ static int print_json(const gdn_session *s, const gdn_answer *a)
                   "prompt_tokens_per_second", rate_of(a->n_computed, a->prompt_seconds), "answer_tokens_per_second",
                   rate_of(a->n_made, a->made_seconds), "cpu_level", gdn_compute_level(compute), "threads",
                   gdn_compute_threads(compute));
+    json_object_set_new(root, "drafts",
+                        json_pack("{s:I,s:I,s:I,s:o}", "passes", (json_int_t)a->drafts.n_passes, "made",
+                                  (json_int_t)a->drafts.n_drafted, "accepted", (json_int_t)a->drafts.n_accepted,
+                                  "speed_up", speed_up_of(&a->drafts)));
     if (root && a->logprobs) json_object_set(root, "logprobs", a->logprobs);
     if (!root || json_object_update(root, numbers))
         return gdn_cli_fail(GDN_EXIT_FAILED, "run", "the model's path or a --stop is not UTF-8, or memory is out");

@@ -30,6 +30,8 @@ void gdn_session_table(gdn_option table[GDN_SESSION_OPTIONS], gdn_session_option
         {"--context", GDN_OPTION_INT, &o->context, 1, 1 << 24},
         {"--threads", GDN_OPTION_INT, &o->threads, 1, 256},
         {"--cpu", GDN_OPTION_TEXT, &o->level, 0, 0},
+        {"--spec", GDN_OPTION_TEXT, &o->spec, 0, 0},
+        {"--draft", GDN_OPTION_INT, &o->drafts, 1, GDN_DRAFTS_MAX},
         {"--quiet", GDN_OPTION_FLAG, &o->quiet, 0, 0},
         {"--cache-dir", GDN_OPTION_TEXT, &o->cache_dir, 0, 0},
     };
@@ -42,6 +44,7 @@ const char gdn_session_help[] = "  --temperature T   0 is greedy; else the model
                                 "  --seed N          same seed, same text on every machine (0)\n"
                                 "  --stop TEXT       the text ends before it; again for others\n"
                                 "  --context N       tokens in all (as the model was made for, at most 32768)\n"
+                                "  --spec HOW        drafts, same text: auto, lookup, mtp, off; --draft N: most (8)\n"
                                 "  --threads N  --cpu LEVEL   ref, avx2, avx512, amx, neon: the same text\n"
                                 "  --cache-dir DIR   keep there what was computed, for the next time\n";
 
@@ -66,8 +69,22 @@ static int read_bias(gdn_session *s)
     return GDN_EXIT_OK;
 }
 
+/* The drafter of this name, or -1. */
+static int drafter_of(const char *name)
+{
+    static const char *const names[] = {"off", "auto", "lookup", "mtp"};
+    if (!name) return GDN_DRAFTER_AUTO;
+    for (int i = 0; i < 4; i++)
+        if (!strcmp(name, names[i])) return i;
+    return -1;
+}
+
 static int check(const gdn_session_options *o, const char *verb)
 {
+    if (drafter_of(o->spec) < 0)
+        return gdn_cli_fail(GDN_EXIT_USAGE, verb, "--spec takes auto, lookup, mtp or off, not '%s'", o->spec);
+    if (drafter_of(o->spec) == GDN_DRAFTER_OFF && o->drafts)
+        return gdn_cli_fail(GDN_EXIT_USAGE, verb, "--draft and --spec off contradict each other; use one of them");
     if (o->think && o->no_think)
         return gdn_cli_fail(GDN_EXIT_USAGE, verb, "--think and --no-think contradict each other; use one of them");
     for (int i = 0; i < o->stops.n; i++)
@@ -116,6 +133,8 @@ int gdn_session_open(gdn_session *s, const char *verb, const gdn_session_options
                                         .max_tokens = o->context,
                                         .kv_type = GDN_BF16, /* what gdn info plans */
                                         .cache_dir = o->cache_dir,
+                                        .drafter = (gdn_drafter)drafter_of(o->spec),
+                                        .n_drafts = o->drafts,
                                         .progress = o->quiet ? NULL : gdn_progress_load};
     if (gdn_engine_open(&s->engine, &opening, &err) || gdn_sequence_open(&s->sequence, s->engine, &err))
         return gdn_cli_fail(GDN_EXIT_FAILED, verb, "%s", err.message);

@@ -7,9 +7,9 @@
 
 /* What the user asked for; what is negative at first is the model makers' choice. */
 typedef struct gdn_session_options {
-    const char *model, *level, *system, *cache_dir;
+    const char *model, *level, *system, *cache_dir, *spec;
     gdn_texts   stops, bias;
-    int         most, threads, context, top_k, seed, think, no_think, quiet;
+    int         most, threads, context, top_k, seed, think, no_think, quiet, drafts;
     double      temperature, top_p, min_p, repeat, presence, frequency;
 } gdn_session_options;
 
@@ -17,7 +17,7 @@ typedef struct gdn_session_options {
     ((gdn_session_options){.temperature = -1, .top_k = -1, .top_p = -1, .min_p = -1, .repeat = -1})
 
 /* The lines of an option table that read them, and the lines of the help that say so. */
-enum { GDN_SESSION_OPTIONS = 20 };
+enum { GDN_SESSION_OPTIONS = 22 };
 void              gdn_session_table(gdn_option table[GDN_SESSION_OPTIONS], gdn_session_options *o);
 extern const char gdn_session_help[];
 
@@ -62,15 +62,16 @@ typedef struct gdn_question {
 } gdn_question;
 
 typedef struct gdn_answer {
-    gdn_finish finish;
-    gdn_text   text, reasoning;
-    json_t    *calls;                /* [{"type": "function", "function": {"name", "arguments"}}] */
-    json_t    *logprobs;             /* or NULL */
-    int        stop;                 /* the stop string that ended it, or -1 */
-    int        n_prompt, n_computed; /* tokens of the prompt; without those that were computed before */
-    int        n_made;
-    double     prompt_seconds, made_seconds;
-    double     first_token; /* seconds after the process started; 0: none came */
+    gdn_finish      finish;
+    gdn_text        text, reasoning;
+    json_t         *calls;                /* [{"type": "function", "function": {"name", "arguments"}}] */
+    json_t         *logprobs;             /* or NULL */
+    int             stop;                 /* the stop string that ended it, or -1 */
+    int             n_prompt, n_computed; /* tokens of the prompt; without those that were computed before */
+    int             n_made;
+    gdn_draft_stats drafts;
+    double          prompt_seconds, made_seconds;
+    double          first_token; /* seconds after the process started; 0: none came */
 } gdn_answer;
 
 /* Make an answer, to be freed with gdn_answer_free in any case.  Returns GDN_EXIT_OK, also when Ctrl-C ended it, or says what is

@@ -87,6 +87,13 @@ static const char *how(const gdn_answer *a)
 
 static double rate(int n, double seconds) { return seconds > 0 ? n / seconds : 0; }
 
+static void show_drafts(const gdn_draft_stats *s)
+{
+    if (!s->n_drafted) return;
+    fprintf(stderr, "; %lld of %lld drafts accepted", s->n_accepted, s->n_drafted);
+    if (s->seconds > 0) fprintf(stderr, ", %.2f times as fast", s->plain_seconds / s->seconds);
+}
+
 void gdn_show_summary(const gdn_show *show, const gdn_session *s, const gdn_answer *a)
 {
     const gdn_compute *compute = gdn_engine_compute(s->engine);
@@ -94,8 +101,10 @@ void gdn_show_summary(const gdn_show *show, const gdn_session *s, const gdn_answ
     char cached[64] = "";
     if (a->n_computed < a->n_prompt)
         snprintf(cached, sizeof cached, "cached %d of %d tokens; ", a->n_prompt - a->n_computed, a->n_prompt);
-    fprintf(stderr, "%s%sprompt %d tokens, %.0f a second; answer %d tokens, %.0f a second; %s, %d thread%s%s%s\n",
+    fprintf(stderr, "%s%sprompt %d tokens, %.0f a second; answer %d tokens, %.0f a second; %s, %d thread%s",
             show->err_terminal ? DIM : "", cached, a->n_computed, rate(a->n_computed, a->prompt_seconds), a->n_made,
             rate(a->n_made, a->made_seconds), gdn_compute_level(compute), gdn_compute_threads(compute),
-            gdn_compute_threads(compute) == 1 ? "" : "s", how(a), show->err_terminal ? PLAIN : "");
+            gdn_compute_threads(compute) == 1 ? "" : "s");
+    show_drafts(&a->drafts);
+    fprintf(stderr, "%s%s\n", how(a), show->err_terminal ? PLAIN : "");
 }

@@ -12,9 +12,11 @@ prints '^  gdn bench --ops ' --help
 prints '^gdn [0-9]+\.[0-9]+\.[0-9]+ \(commit [^ ]+\), CPU level (ref|avx2|avx512|amx|neon), [a-z0-9_]+, backends: CPU$' --version
 prints '^usage: gdn bench \[MODEL \| --shape NAME\]' bench --help
 prints '^usage: gdn bench --ops' bench --ops --help
+prints '^usage: gdn bench --spec' bench --spec --help
 fits_screen --help
 fits_screen bench --help
 fits_screen bench --ops --help
+fits_screen bench --spec --help
 
 refuses "gdn: no verb given; see 'gdn --help'"
 refuses "gdn: unknown verb 'fly'; see 'gdn --help'" fly
@@ -141,6 +143,17 @@ if [ $status -eq 0 ] && grep -Eq '^\{"turns": 40, "first_prompt_tokens": 2422, "
 else
     fail "gdn bench --reuse --json"
 fi
+
+# Drafts: nine passes, seven texts; wrong chances.
+drafts='bench --spec --tg 8 --repeat 1 --threads 1'
+prints "^   4 +$number +$number +$number +$number\$" $drafts
+prints "^  auto +$number +$number +$number\$" $drafts
+prints '^\{"cpu_level": "ref", "threads": 1, "verify": \[\{"rows": 1, .*\{"rows": 9, .*"drafts": "auto", .*\}\]\}$' $drafts --json --cpu ref
+for chances in 1.5 -1 a 0.5,,1 '0.5,' ''; do
+    refuses "gdn bench: --accept takes numbers from 0 to 1 with commas between, not '$chances'" $drafts "--accept=$chances"
+done
+refuses "gdn bench: --shape 0.8B and the model 'models/demo' contradict each other; use one of them" \
+    $drafts --shape 0.8B models/demo
 
 for arguments in --help --version "$short --cpu ref" "$few"; do unwritable $arguments; done
 finish

@@ -25,6 +25,7 @@ stop tokens    4081 <|im_end|>, 4079 <|endoftext|>
 memory
   weights      13.2 MiB and 1.6 MiB for MTP
   state        1.6 MiB a sequence
+  drafts       1.9 MiB a sequence
   KV           2.0 KiB a token and 1.0 KiB for MTP
 END
 demo() { # ARGUMENTS...
@@ -46,15 +47,16 @@ full=$((mlp + 2 * 256 * (1024 + 256 + 256 + 512) + 4 * (2 * 256 + 2 * 256)))
 weights=$((2 * 4096 * 256 + 4 * (256 + 32) + 6 * linear + 2 * full))
 mtp=$((full + 2 * 256 * 512 + 4 * 3 * 256))
 state=$((6 * (3 * 1024 * 4 + 4 * 128 * 128 * 4)))
+drafts=$((state + 6 * (9 * 1024 * 4 + 2 * 192) + 9 * 4096 * 4)) # nine rows: of qkv, of gates to a cache line, of logits
 number() { sed -n 's/^ *"'"$1"'": \([0-9]*\),*$/\1/p' "$dir/json"; }
 for line in parameters=6858800 mtp_parameters=853760 weight_bytes=$weights mtp_weight_bytes=$mtp \
-    state_bytes_per_sequence=$state kv_bytes_per_token=$((2 * 2 * 256 * 2)) \
+    state_bytes_per_sequence=$state draft_bytes_per_sequence=$drafts kv_bytes_per_token=$((2 * 2 * 256 * 2)) \
     mtp_kv_bytes_per_token=$((2 * 256 * 2)) tokens=4096 count=123 context=4096; do
     if [ "$(number "${line%%=*}")" = "${line#*=}" ]; then ok; else fail "gdn info --json: $line"; fi
 done
 available=$(number available_bytes)
 if [ -n "$available" ]; then
-    fits=$(((available - weights - mtp - state) / 3072))
+    fits=$(((available - weights - mtp - state - drafts) / 3072))
     if [ "$(number tokens_that_fit)" = $fits ]; then ok; else fail "gdn info --json: tokens_that_fit is not $fits"; fi
 else
     skipped=$((skipped + 1))

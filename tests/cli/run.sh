@@ -90,6 +90,24 @@ gives 'AAB\n' run --quiet --temperature 0 -p 'a' -n 3 --bias 32=1000 --bias 33=9
 run run --quiet --chat --no-think --temperature 0 -p '1 * 8' --bias 23=-inf
 if [ $status -eq 0 ] && ! grep -q 8 "$dir/out"; then ok; else fail "a forbidden token"; fi
 
+# Drafts change nothing but the speed: greedy and sampled text, logprobs, stop strings, the count of tokens and the context's end.
+for how in 'off' 'auto' 'lookup' 'mtp' 'mtp --draft 3' 'auto --draft 16'; do
+    # shellcheck disable=SC2086 # split into arguments
+    for what in '--temperature 0 -n 60' '--temperature 1 --seed 5 -n 60' '--temperature 0 --stop newly -n 60' \
+        '--temperature 0 --context 40'; do
+        run run --quiet -p 'The function returns a' $what --spec $how
+        if [ "$how" = off ]; then cp "$dir/out" "$dir/plain $what"; fi
+        if [ $status -eq 0 ] && [ -s "$dir/out" ] && cmp -s "$dir/out" "$dir/plain $what"; then ok; else fail "run $what --spec $how"; fi
+    done
+done
+json '"text": "1 \* 8 = 8".*"drafts": \{"passes": [0-9]+, "made": [1-9][0-9]*, "accepted": [1-9][0-9]*, "speed_up": ([0-9.]+|null)\}' \
+    --chat --no-think -p '1 * 8'
+run run --temperature 0 -n 100 -p 'The function returns a'
+if grep -Eq '; [1-9][0-9]* of [1-9][0-9]* drafts accepted, [0-9.]+ times as fast' "$dir/err"; then ok; else fail "a summary of drafts"; fi
+refuses "gdn run: --spec takes auto, lookup, mtp or off, not 'fast'" run -p a --spec fast
+refuses "gdn run: --draft and --spec off contradict each other; use one of them" run -p a --spec off --draft 3
+refuses "gdn run: --draft takes a whole number from 1 to 16, not '17'; see 'gdn run --help'" run -p a --draft 17
+
 # Ctrl-C: the text so far stays, and the exit status says what happened.
 endless='--temperature 0 -p a -n 100000 --bias 4081=-inf --bias 4079=-inf --cpu ref --threads 1'
 interrupt() { # ARGUMENTS...: SIGINT when there is text; --json shows none before the end, and gets it once it is caught
