@@ -30,7 +30,6 @@ static int help(void)
            "  --state FILE      begin with the prompt that is kept there, and keep this one\n"
            "  --json            one object at the end; with --logprobs N and the N likeliest\n"
            "  --quiet           nothing on stderr but errors\n"
-           "\n"
            "  gdn run --chat -p 'What is 12 + 30?'\n"
            "  gdn run -p 'Once upon a time' -n 100 --temperature 0.8 --seed 7\n"
            "  gdn run Qwen/Qwen3.5-0.8B --chat -f question.txt --json\n",

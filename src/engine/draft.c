@@ -112,6 +112,20 @@ void gdn_draft_cut(gdn_sequence *seq, int kept, int length)
     d->length = length;
 }
 
+/* hidden is full.  A text that goes on without drafts of MTP is not worth running the layer for: only its last token is kept. */
+static void make_room(gdn_sequence *seq, int n_new, int ahead)
+{
+    gdn_draft *const d = seq->draft;
+    const size_t     h = (size_t)seq->engine->model->config.hidden_size;
+    if (d->drafts || n_new > 1 + GDN_DRAFTS_MAX) {
+        gdn_mtp_catch_up(seq, ahead);
+    } else {
+        memcpy(d->hidden, d->hidden + (size_t)(d->n_hidden - 1) * h, h * sizeof *d->hidden);
+        d->n_hidden = 1;
+    }
+    d->drafts = false;
+}
+
 void gdn_draft_follow(gdn_sequence *seq, int n, const float *hidden)
 {
     const gdn_engine *const e = seq->engine;
@@ -121,13 +135,13 @@ void gdn_draft_follow(gdn_sequence *seq, int n, const float *hidden)
     d->length = seq->length;
     for (int i = seq->length - n; i < seq->length; i++)
         d->rare += ((seq->tokens[i] >= GDN_DRAFT_IDS ? 1.0F : 0.0F) - d->rare) * RARE_WEIGHT;
-    while (n > 0) {
-        const int room = GDN_DRAFT_HIDDEN - d->n_hidden, some = n < room ? n : room;
+    for (int left = n; left > 0;) {
+        const int room = GDN_DRAFT_HIDDEN - d->n_hidden, some = left < room ? left : room;
         memcpy(d->hidden + (size_t)d->n_hidden * h, hidden, (size_t)some * h * sizeof *hidden);
         d->n_hidden += some;
         hidden += (size_t)some * h;
-        n -= some;
-        if (d->n_hidden == GDN_DRAFT_HIDDEN) gdn_mtp_catch_up(seq, n);
+        left -= some;
+        if (d->n_hidden == GDN_DRAFT_HIDDEN) make_room(seq, n, left);
     }
 }
 

@@ -30,6 +30,7 @@ struct gdn_draft {
      * The rows of the lane of mtp_kv are of tokens before them, not always all: see gdn_draft_cut. */
     float *hidden; /* [GDN_DRAFT_HIDDEN][h] */
     int    n_hidden;
+    bool   drafts;                                /* it has drafted since the layer last caught up */
     int    length;                                /* of the sequence, as far as this follows it */
     float  rare;                                  /* share of tokens from GDN_DRAFT_IDS on among the last ones */
     float  rate[GDN_DRAFT_KINDS][GDN_DRAFTS_MAX]; /* of drafts that came to be judged, accepted ones */

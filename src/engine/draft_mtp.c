@@ -138,6 +138,7 @@ static void leave(gdn_engine *e, const int *depth, bool complete)
         }
         const long long behind = gdn_kv_length(e->mtp_kv, lane) - (e->n_drafted[lane] - 1) - 1;
         gdn_kv_set_length(e->mtp_kv, lane, behind);
+        d->drafts = true;
         memmove(d->hidden, d->hidden + (size_t)(d->n_hidden - 1) * width(e), width(e) * sizeof *d->hidden);
         d->n_hidden = 1;
     }
