@@ -112,21 +112,7 @@ void gdn_draft_cut(gdn_sequence *seq, int kept, int length)
     d->length = length;
 }
 
-/* hidden is full.  A text that goes on without drafts of MTP is not worth running the layer for: only its last token is kept. */
-static void make_room(gdn_sequence *seq, int n_new, int ahead)
-{
-    gdn_draft *const d = seq->draft;
-    const size_t     h = (size_t)seq->engine->model->config.hidden_size;
-    if (d->drafts || n_new > 1 + GDN_DRAFTS_MAX) {
-        gdn_mtp_catch_up(seq, ahead);
-    } else {
-        memcpy(d->hidden, d->hidden + (size_t)(d->n_hidden - 1) * h, h * sizeof *d->hidden);
-        d->n_hidden = 1;
-    }
-    d->drafts = false;
-}
-
-void gdn_draft_follow(gdn_sequence *seq, int n, const float *hidden)
+void gdn_draft_follow(gdn_sequence *seq, int n, const float *hidden, bool read)
 {
     const gdn_engine *const e = seq->engine;
     gdn_draft *const        d = seq->draft;
@@ -141,8 +127,11 @@ void gdn_draft_follow(gdn_sequence *seq, int n, const float *hidden)
         d->n_hidden += some;
         hidden += (size_t)some * h;
         left -= some;
-        if (d->n_hidden == GDN_DRAFT_HIDDEN) make_room(seq, n, left);
+        if (d->n_hidden < GDN_DRAFT_HIDDEN) continue;
+        if (read) gdn_mtp_catch_up(seq, left);
+        else gdn_mtp_skip(seq);
     }
+    if (read) gdn_mtp_catch_up(seq, 0);
 }
 
 /* ---- guessing -------------------------------------------------------------------------------------------------------- */

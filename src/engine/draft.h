@@ -30,7 +30,6 @@ struct gdn_draft {
      * The rows of the lane of mtp_kv are of tokens before them, not always all: see gdn_draft_cut. */
     float *hidden; /* [GDN_DRAFT_HIDDEN][h] */
     int    n_hidden;
-    bool   drafts;                                /* it has drafted since the layer last caught up */
     int    length;                                /* of the sequence, as far as this follows it */
     float  rare;                                  /* share of tokens from GDN_DRAFT_IDS on among the last ones */
     float  rate[GDN_DRAFT_KINDS][GDN_DRAFTS_MAX]; /* of drafts that came to be judged, accepted ones */
@@ -47,8 +46,9 @@ void gdn_draft_share(gdn_sequence *dst, const gdn_sequence *src);
 /* It holds, or is about to hold, `length` tokens, the first `kept` of them those that it held before; how the others came is not
  * known here, and what the model put out at them is not either: MTP goes on without. */
 void gdn_draft_cut(gdn_sequence *sequence, int kept, int length);
-/* It has just been given n tokens; hidden [n][h]: what the model put out at them. */
-void gdn_draft_follow(gdn_sequence *sequence, int n, const float *hidden);
+/* It has just been given n tokens; hidden [n][h]: what the model put out at them; `read`: they are of a prompt, for
+ * which the MTP layer is run in any case. */
+void gdn_draft_follow(gdn_sequence *sequence, int n, const float *hidden, bool read);
 
 /* Guess, for the calls that bring no drafts of their own, what follows: sets e->drafts, e->n_drafted and e->kind.  n_calls: of
  * all. */
@@ -73,6 +73,8 @@ int gdn_lookup_find(gdn_lookup *lookup, const int32_t *tokens, int n, int32_t ne
 
 /* Run the layer on all but the last of draft->hidden; `ahead`: tokens that the sequence holds beyond that last one. */
 void gdn_mtp_catch_up(gdn_sequence *sequence, int ahead);
+/* Keep the last of draft->hidden only: a text that went on without drafts of MTP is not worth running the layer for. */
+void gdn_mtp_skip(gdn_sequence *sequence);
 /* Draft depth[lane] tokens for the call of each lane where that is above 0: sets e->drafts and e->n_drafted. */
 void gdn_mtp_draft(gdn_engine *engine, const int *depth);
 

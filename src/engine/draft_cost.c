@@ -4,15 +4,20 @@
  * a little cheaper each time, so that it is tried again one day. */
 
 static const double FORGET = 1.0 / 2048, WEIGHT = 0.25, A_ROW = 0.02;
-static const double ALLOWED = 0.01; /* of the time of plain decoding, to be lost on attempts */
-static const double WORTH = 1.01;   /* less than this gain is none */
-enum { MOST_LOST = 2 };             /* plain passes in a round, whatever the clock says */
-enum { CREDIT = 3 };                /* plain passes that attempts may lose ahead */
+enum { SAMPLES = 3, IN_A_ROW = 64 }; /* of a pass before it is known; rounds with drafts before one without */
+static const double ALLOWED = 0.01;  /* of the time of plain decoding, to be lost on attempts */
+static const double WORTH = 1.01;    /* less than this gain is none */
+enum { CREDIT = 3 };                 /* plain passes that attempts may lose ahead */
 
-static void measured(double *cost, double seconds)
+/* The first samples say the least: they find cold memory, and other programs only ever make them longer. */
+static void measured(double *cost, int *n_samples, double seconds)
 {
-    if (*cost == 0) *cost = seconds;
-    if (seconds > 2 * *cost) seconds = 2 * *cost; /* another program ran */
+    if (*n_samples < SAMPLES) {
+        ++*n_samples;
+        if (*cost == 0 || seconds < *cost) *cost = seconds;
+        return;
+    }
+    if (seconds > 2 * *cost) seconds = 2 * *cost;
     *cost += (seconds - *cost) * WEIGHT;
 }
 
@@ -20,10 +25,12 @@ void gdn_costs_pass(gdn_costs *c, int n_rows, double seconds)
 {
     if (n_rows < 1 || n_rows > GDN_COSTS_ROWS) return;
     for (int i = 1; i <= GDN_COSTS_ROWS; i++) c->pass[i] -= c->pass[i] * FORGET;
-    measured(&c->pass[n_rows], seconds);
+    const double expected = gdn_costs_of(c, n_rows);
+    if (c->n_samples[n_rows] == 0 && expected > 0 && seconds > 2 * expected) seconds = 2 * expected;
+    measured(&c->pass[n_rows], &c->n_samples[n_rows], seconds);
 }
 
-void gdn_costs_mtp(gdn_costs *c, double seconds) { measured(&c->mtp, seconds); }
+void gdn_costs_mtp(gdn_costs *c, double seconds) { measured(&c->mtp, &c->n_mtp_samples, seconds); }
 
 double gdn_costs_of(const gdn_costs *c, int n_rows)
 {
@@ -34,10 +41,10 @@ double gdn_costs_of(const gdn_costs *c, int n_rows)
 
 void gdn_costs_round(gdn_costs *c, int n_tokens, int n_plain, bool drafted, double plain, double seconds)
 {
-    const double as_plain = plain * n_tokens / n_plain, most = as_plain + MOST_LOST * plain;
+    const double as_plain = plain * n_tokens / n_plain;
     if (!c->begun) c->credit = CREDIT * plain;
     c->begun = true;
-    if (seconds > most) seconds = most; /* another program ran */
+    c->n_drafted = drafted ? c->n_drafted + 1 : 0;
     c->credit += ALLOWED * as_plain + (drafted ? as_plain - seconds : 0);
     if (c->credit > CREDIT * plain) c->credit = CREDIT * plain;
 }
@@ -77,9 +84,11 @@ void gdn_costs_choose(const gdn_costs *c, gdn_offer *offers, int n, int n_rows, 
 {
     int taken[GDN_COSTS_ROWS], n_taken = 0, best = 0, runs = 0, i;
     n_rows += take_asked(offers, n, max_rows - n_rows);
-    const double plain = n_rows <= GDN_COSTS_ROWS ? c->pass[n_rows] : 0;
-    if (plain == 0 || c->credit < 0) return; /* nothing is known, or too much was lost lately */
-    double tokens = n_rows, fastest = WORTH * n_rows / plain;
+    if (n_rows > GDN_COSTS_ROWS || c->n_samples[n_rows] < SAMPLES || c->n_drafted >= IN_A_ROW)
+        return;                /* measure that first */
+    if (c->credit < 0) return; /* too much was lost lately */
+    const double plain = c->pass[n_rows];
+    double       tokens = n_rows, fastest = WORTH * n_rows / plain;
     while (n_rows < GDN_COSTS_ROWS && n_rows < max_rows && (i = likeliest(offers, n)) >= 0) {
         tokens += offers[i].chance;
         take_one(&offers[i]);

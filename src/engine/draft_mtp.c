@@ -5,18 +5,23 @@
 
 static const float RARE = 0.1F; /* of a text's tokens */
 
-enum { FEW = 8 }; /* rows of a sequence that go into the pass that drafts, if that has room; more are computed before */
+enum { FEW = 1 + GDN_DRAFTS_MAX }; /* rows of a sequence that go into the pass that drafts, if that has room for all */
 
 static size_t width(const gdn_engine *e) { return (size_t)e->model->config.hidden_size; }
+
+void gdn_mtp_skip(gdn_sequence *seq)
+{
+    gdn_draft *const d = seq->draft;
+    const size_t     h = width(seq->engine);
+    if (d->n_hidden > 1) memcpy(d->hidden, d->hidden + (size_t)(d->n_hidden - 1) * h, h * sizeof *d->hidden);
+    if (d->n_hidden > 1) d->n_hidden = 1;
+}
 
 /* Start anew at the last token, as after a lack of room. */
 static void forget(gdn_sequence *seq)
 {
-    gdn_draft *const d = seq->draft;
-    const size_t     h = width(seq->engine);
     gdn_kv_set_length(seq->engine->mtp_kv, seq->lane, 0);
-    if (d->n_hidden > 1) memmove(d->hidden, d->hidden + (size_t)(d->n_hidden - 1) * h, h * sizeof *d->hidden);
-    if (d->n_hidden > 1) d->n_hidden = 1;
+    gdn_mtp_skip(seq);
 }
 
 void gdn_mtp_catch_up(gdn_sequence *seq, int ahead)
@@ -109,6 +114,7 @@ static bool pass(gdn_engine *e, int n_wanted, int n_logits)
     const double           start = gdn_engine_now();
     if (gdn_mtp_forward(e->model, e->compute, e->workspace, e->mtp_kv, &args, e->hidden, NULL)) return false;
     gdn_costs_mtp(&e->costs, gdn_engine_now() - start);
+    e->n_mtp_runs++;
     return true;
 }
 
@@ -138,7 +144,6 @@ static void leave(gdn_engine *e, const int *depth, bool complete)
         }
         const long long behind = gdn_kv_length(e->mtp_kv, lane) - (e->n_drafted[lane] - 1) - 1;
         gdn_kv_set_length(e->mtp_kv, lane, behind);
-        d->drafts = true;
         memmove(d->hidden, d->hidden + (size_t)(d->n_hidden - 1) * width(e), width(e) * sizeof *d->hidden);
         d->n_hidden = 1;
     }
@@ -151,7 +156,7 @@ void gdn_mtp_draft(gdn_engine *e, const int *depth)
     for (int lane = 0; lane < e->n_sequences; lane++) {
         if (!depth[lane]) continue;
         if (depth[lane] > most) most = depth[lane];
-        if (e->call_of[lane]->sequence->draft->n_hidden > few) gdn_mtp_catch_up(e->call_of[lane]->sequence, 0);
+        if (e->call_of[lane]->sequence->draft->n_hidden > few) gdn_mtp_skip(e->call_of[lane]->sequence);
     }
     const int n_logits = n_considered(e, depth);
     bool      complete = true;

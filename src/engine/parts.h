@@ -12,9 +12,11 @@ enum { GDN_COSTS_ROWS = 64 };
 
 /* What passes take: draft_cost.c. */
 typedef struct gdn_costs {
-    double pass[GDN_COSTS_ROWS + 1]; /* seconds of so many rows; 0: not measured */
-    double mtp;                      /* of a run of the MTP layer */
-    double credit;                   /* seconds that attempts may lose */
+    double pass[GDN_COSTS_ROWS + 1];                     /* seconds of so many rows; 0: not measured */
+    int    n_samples[GDN_COSTS_ROWS + 1], n_mtp_samples; /* of them, as far as they are counted */
+    int    n_drafted;                                    /* rounds with drafts in a row */
+    double mtp;                                          /* of a run of the MTP layer */
+    double credit;                                       /* seconds that attempts may lose */
     bool   begun;
 } gdn_costs;
 
@@ -78,6 +80,7 @@ struct gdn_engine {
     gdn_kv  *mtp_kv;
     float   *hidden;     /* [max_step][h]: what the model, or MTP, put out */
     int     *mtp_rows;   /* [n_sequences] */
+    int      n_mtp_runs; /* in the round that runs */
     int32_t *mtp_tokens; /* [max_step] */
 };
 

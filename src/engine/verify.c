@@ -144,14 +144,16 @@ static void append(gdn_engine *e, const gdn_verify *call)
     gdn_kv_set_length(e->kv, seq->lane, seq->length);
     memcpy(seq->logits, e->logits + (first + (size_t)call->n_accepted) * V, V * sizeof *seq->logits);
     seq->has_logits = true;
-    if (e->hidden) gdn_draft_follow(seq, n, e->hidden + first * h);
+    if (e->hidden) gdn_draft_follow(seq, n, e->hidden + first * h, false);
 }
 
-/* Learn from the round: `pass` seconds of its forward, `seconds` of all but the picks. */
-static void learn(gdn_engine *e, const gdn_verify *calls, int n, int n_rows, double pass, double seconds)
+/* Learn from the round, whose pass took so long.  What it cost is what such rounds cost on average, as for those without drafts
+ * that it is compared with: a clock alone would tell more of what else the machine did. */
+static void learn(gdn_engine *e, const gdn_verify *calls, int n, int n_rows, double pass)
 {
     int n_tokens = n;
     gdn_costs_pass(&e->costs, n_rows, pass);
+    const double seconds = gdn_costs_of(&e->costs, n_rows) + e->n_mtp_runs * e->costs.mtp;
     for (int i = 0; i < n; i++) n_tokens += calls[i].n_accepted;
     const double plain = gdn_costs_of(&e->costs, n);
     gdn_costs_round(&e->costs, n_tokens, n, n_rows > n, plain, seconds);
@@ -175,7 +177,7 @@ static gdn_status verify(gdn_engine *e, gdn_verify *calls, int n, gdn_error *err
 {
     gdn_status status = sort_calls(e, calls, n, err);
     if (status) return status;
-    const double start = gdn_engine_now();
+    e->n_mtp_runs = 0;
     gather_drafts(e, n);
     const double guessed = gdn_engine_now();
     int          n_rows = gather_rows(e);
@@ -193,7 +195,7 @@ static gdn_status verify(gdn_engine *e, gdn_verify *calls, int n, gdn_error *err
     const double settled = gdn_engine_now();
     for (int i = 0; i < n; i++) append(e, &calls[i]);
     gdn_prefix_trim(e->prefix);
-    learn(e, calls, n, n_rows, computed - guessed + settled - judged, gdn_engine_now() - start - (judged - computed));
+    learn(e, calls, n, n_rows, computed - guessed + settled - judged);
     return GDN_OK;
 }
 

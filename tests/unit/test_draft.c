@@ -107,7 +107,7 @@ static void choices(void **unused)
         gdn_costs costs = {.credit = 1, .begun = true, .mtp = rng_below(&r, 40) / 100.0};
         float     rate[2][8];
         double    pass = 1;
-        for (int i = 1; i <= 20; i++, pass += rng_below(&r, 60) / 100.0) costs.pass[i] = pass;
+        for (int i = 1; i <= 20; i++, pass += rng_below(&r, 60) / 100.0) costs.pass[i] = pass, costs.n_samples[i] = 10;
         for (int i = 0; i < 16; i++) rate[i / 8][i % 8] = (float)rng_below(&r, 101) / 100;
         gdn_offer offers[2] = {{.rate = rate[0], .most = rng_below(&r, 9), .by_mtp = rng_below(&r, 2)},
                                {.rate = rate[1], .most = rng_below(&r, 9)}};
