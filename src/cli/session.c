@@ -44,7 +44,7 @@ const char gdn_session_help[] = "  --temperature T   0 is greedy; else the model
                                 "  --seed N          same seed, same text on every machine (0)\n"
                                 "  --stop TEXT       the text ends before it; again for others\n"
                                 "  --context N       tokens in all (as the model was made for, at most 32768)\n"
-                                "  --spec HOW        drafts, same text: auto, lookup, mtp, off; --draft N: most (8)\n"
+                                "  --spec HOW        drafts: auto, lookup, mtp, off; --draft N: most of them (8)\n"
                                 "  --threads N  --cpu LEVEL   ref, avx2, avx512, amx, neon: the same text\n"
                                 "  --cache-dir DIR   keep there what was computed, for the next time\n";
 
