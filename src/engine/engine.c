@@ -94,8 +94,8 @@ static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_err
 {
     const gdn_model_config *c = &e->model->config;
     const int               n = e->n_sequences;
-    const long long         pages = o->kv_tokens ? (o->kv_tokens + GDN_PAGE - 1) / GDN_PAGE
-                                                 : (long long)n * ((e->max_tokens + GDN_PAGE - 1) / GDN_PAGE);
+    const long long         pages =
+        o->kv_tokens ? (o->kv_tokens - 1) / GDN_PAGE + 1 : (long long)n * ((e->max_tokens + GDN_PAGE - 1) / GDN_PAGE);
     if (o->kv_tokens < 0 || pages > INT_MAX)
         return gdn_fail(err, GDN_BAD_ARGUMENT, 0,
                         "engine: keys and values of %lld tokens; use 0 for what all sequences need, or 1 to %lld",
