@@ -86,6 +86,12 @@ refuses "gdn bench: compute: this build has no level \"foo\"; leave the level ou
 refuses "gdn bench: unknown option '--op'; see 'gdn bench --help'" bench --op gates
 HF_HOME=$dir/nothing cannot "gdn bench: there is no folder 'nothing', and no Hugging Face cache to look in; give the folder of a model" \
     bench nothing
+if [ -n "${SAN:-}" ]; then
+    echo "skip whole models: the definition alone takes a quarter of an hour under a sanitizer"
+    skipped=$((skipped + 1))
+    finish
+    exit
+fi
 # The demo model: each thread count has its lines, in this order; numbers stand where there are any, and only there.
 few="bench --pp 3,70 --tg 4 --depth 5 --piece 32 --threads 1,2 --repeat 1"
 run $few --csv --cpu ref
