@@ -77,8 +77,8 @@ static inline int record_all(void **unused)
 {
     static const char *const chats[] = {
         "{\"messages\": [{\"role\": \"user\", \"content\": \"What is 12 + 30?\"}], \"add_generation_prompt\": true}",
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"Say this again: red blue red blue red blue green\"}], "
-        "\"add_generation_prompt\": true, \"enable_thinking\": false}",
+        ("{\"messages\": [{\"role\": \"user\", \"content\": \"Say this again: red blue red blue red blue green\"}], "
+         "\"add_generation_prompt\": true, \"enable_thinking\": false}"),
         "{\"messages\": [{\"role\": \"user\", \"content\": \"Tell me a joke.\"}], \"add_generation_prompt\": true}"};
     const gdn_sampler_options sampled[] = {
         {.temperature = 0.9, .top_p = 0.95, .top_k = 40, .repetition_penalty = 1.1, .seed = 7},
