@@ -1,5 +1,6 @@
 #include "cli/plan.h"
 #include "model/model.h"
+#include "state/pool.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +37,10 @@ gdn_plan gdn_plan_of(const gdn_model_config *c, bool tied, bool has_mtp)
     enum { BF16_BYTES = 2, F32_BYTES = 4, ROWS = 9 };
     const gdn_delta_config d = gdn_model_delta(c); /* of the linear layers, as they run */
     gdn_plan               p = {.available = system_bytes("/proc/meminfo", "MemAvailable:")};
-    const uint64_t         tail = F32_BYTES * (uint64_t)(d.n_taps - 1) * (uint64_t)gdn_channels(&d);
-    const uint64_t         S = F32_BYTES * (uint64_t)d.n_value_heads * (uint64_t)d.value_dim * (uint64_t)d.key_dim;
     const uint64_t         kv = 2 * BF16_BYTES * (uint64_t)c->n_kv_heads * (uint64_t)c->head_dim;
     p.weights = gdn_model_bytes(c, tied, false);
     p.mtp_weights = gdn_model_bytes(c, tied, has_mtp) - p.weights;
-    p.state = (tail + S) * (uint64_t)gdn_layers_with(c, GDN_MIXER_LINEAR);
+    p.state = gdn_slot_bytes(&d, gdn_layers_with(c, GDN_MIXER_LINEAR));
     const uint64_t gates = (F32_BYTES * ROWS * (uint64_t)d.n_value_heads + 63) / 64 * 64; /* of a pass, twice */
     p.drafts =
         p.state + F32_BYTES * ROWS * (uint64_t)c->vocab_size +

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "format/safetensors.h"
 #include "state/checksum.h"
+#include "state/pool.h"
 #include "text/tokenizer.h"
 #include <limits.h>
 #include <stdio.h>
@@ -78,17 +79,6 @@ static gdn_status load_text(gdn_engine *e, const char *folder, gdn_error *err)
     return GDN_OK;
 }
 
-/* What a slot takes, of which the pool says only how many it has. */
-static gdn_status slot_bytes_of(size_t *n_bytes, const gdn_model *model, gdn_error *err)
-{
-    gdn_pool        *pool = NULL;
-    const gdn_status s = gdn_pool_open(&pool, &model->delta, model->n_delta_layers, 1, err);
-    if (s) return s;
-    *n_bytes = gdn_pool_slot_bytes(pool);
-    gdn_pool_close(pool);
-    return GDN_OK;
-}
-
 /* Lanes for every sequence, and room for their steps. */
 static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_error *err)
 {
@@ -108,12 +98,10 @@ static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_err
                               .n_lanes = n + 1,
                               .max_positions = e->max_tokens};
     const long long     budget = o->reuse_bytes ? o->reuse_bytes : REUSE;
-    size_t              slot_bytes;
-    gdn_status          s = slot_bytes_of(&slot_bytes, e->model, err);
-    const int           n_snapshots = s ? 0 : gdn_prefix_slots(slot_bytes, budget);
-    if (!s)
-        s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers,
-                          (e->n_drafts ? 3 : 2) * n + n_snapshots + 1, err);
+    const size_t        slot_bytes = gdn_slot_bytes(&e->model->delta, e->model->n_delta_layers);
+    const int           n_snapshots = slot_bytes ? gdn_prefix_slots(slot_bytes, budget) : 0;
+    gdn_status          s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers,
+                                          (e->n_drafts ? 3 : 2) * n + n_snapshots + 1, err);
     if (!s) s = gdn_cache_open(&e->cache, e->pool, n, e->n_drafts ? e->n_drafts + 1 : 0, err);
     if (!s) s = gdn_cache_add(e->cache, n, 0, err);
     if (!s) s = gdn_cache_open(&e->read, e->pool, 1, 0, err);

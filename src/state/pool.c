@@ -20,6 +20,12 @@ static bool lay_out(gdn_pool *pool)
            gdn_size_mul(&n_bytes, pool->slot_bytes, (size_t)pool->n_slots) && n_bytes <= PTRDIFF_MAX;
 }
 
+size_t gdn_slot_bytes(const gdn_delta_config *config, int n_layers)
+{
+    gdn_pool pool = {.config = *config, .n_layers = n_layers, .n_slots = 1};
+    return lay_out(&pool) ? pool.slot_bytes : 0;
+}
+
 gdn_status gdn_pool_open(gdn_pool **out, const gdn_delta_config *config, int n_layers, int n_slots, gdn_error *err)
 {
     if (!out || !config) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "pool: out and config must not be NULL; pass both");

@@ -20,6 +20,9 @@ struct gdn_pool {
     unsigned char   *memory; /* [n_slots][slot_bytes]; what no layer holds is undefined */
 };
 
+/* gdn_pool_slot_bytes of a pool that is yet to be opened; 0: more than there are addresses. */
+size_t gdn_slot_bytes(const gdn_delta_config *config, int n_layers);
+
 /* OK, or NO_SLOT with a sentence that begins with `what` when fewer than `n_needed` slots are free. */
 gdn_status gdn_pool_check_free(const gdn_pool *pool, int n_needed, const char *what, gdn_error *err);
 
