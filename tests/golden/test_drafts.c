@@ -7,13 +7,12 @@
 
 #include <cmocka.h>
 
-#include "gdn/gdn.h"
-#include <jansson.h>
+#include "golden/items.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ITEMS = 1504, MOST = 512, DEPTH = 3, LEAST = 6 };
+enum { MOST = 512, DEPTH = 3, LEAST = 6 };
 
 static size_t    step = 8;
 static gdn_error err;
@@ -86,30 +85,23 @@ static void replies(void **unused)
     writer                   w = {0};
     gdn_sequence            *sequence;
     count                   *each = calloc(ITEMS, sizeof *each);
-    json_t                  *items = json_load_file("tests/golden/eval.json", 0, NULL);
+    json_t                  *items = items_load();
     int                      n = 0, n_same = 0, n_counted = 0;
     (void)unused;
     assert_non_null(each);
-    assert_int_equal(json_array_size(items), ITEMS);
     ACCEPTED(gdn_engine_open(&w.engine, &options, &err));
     ACCEPTED(gdn_sequence_open(&sequence, w.engine, &err));
     for (size_t i = 0; i < ITEMS; i += step, n++) {
         const json_t *item = json_array_get(items, i);
-        json_t       *vars = json_pack("{s:O,s:O,s:O,s:b}", "messages", json_object_get(item, "messages"), "tools",
-                                       json_object_get(item, "tools"), "enable_thinking",
-                                       json_object_get(item, "enable_thinking"), "add_generation_prompt", 1);
-        gdn_ids       prompt = {0};
-        char         *json = json_dumps(vars, 0), *text;
+        gdn_ids       prompt = item_prompt(w.engine, item);
+        char         *text;
         size_t        n_text;
-        ACCEPTED(gdn_engine_encode_chat(w.engine, json, NULL, &prompt, NULL, &err));
         each[n_counted] = write_reply(&w, sequence, &prompt);
         n_counted += w.n > LEAST;
         ACCEPTED(gdn_decode(gdn_engine_tokenizer(w.engine), w.made, (size_t)w.n, false, &text, &n_text, &err));
         n_same += strcmp(text, json_string_value(json_object_get(item, "reply"))) == 0;
         free(text);
         free(prompt.id);
-        free(json);
-        json_decref(vars);
     }
     print_message("%d of %d replies are the recorded ones\n", n_same, n);
     assert_true(n_same >= n * 99 / 100);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "format/safetensors.h"
+#include "golden/recording.h"
 #include "support/lanes.h"
 #include "law/model.h"
 #include <math.h>
@@ -49,27 +49,6 @@ static void *allocate(size_t n_bytes)
 }
 
 /* ---- recordings --------------------------------------------------------------------------------------------------- */
-
-static const void *recorded(const gdn_tensors *file, const char *name, gdn_tensor_type type, size_t n)
-{
-    const gdn_tensor *t = gdn_tensors_find(file, name);
-    if (!t) fail_msg("%s: there is no %s", file->source, name);
-    if (t->type != type || gdn_tensor_elements(t) != n)
-        fail_msg("%s: %s has %zu elements of type %s", file->source, name, gdn_tensor_elements(t),
-                 gdn_tensor_type_name(t->type));
-    assert_int_equal((uintptr_t)t->data % 4, 0);
-    return t->data;
-}
-
-static const float *floats(const gdn_tensors *file, const char *name, size_t n)
-{
-    return recorded(file, name, GDN_TENSOR_F32, n);
-}
-
-static const int32_t *integers(const gdn_tensors *file, const char *name, size_t n)
-{
-    return recorded(file, name, GDN_TENSOR_I32, n);
-}
 
 static void open_recording(prompt *p)
 {

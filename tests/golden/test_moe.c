@@ -15,6 +15,7 @@
 #include "law/model.h"
 #include "model/forward.h"
 #include "golden/oracle_checkpoint.h"
+#include "golden/recording.h"
 #include "support/lanes.h"
 #include <math.h>
 
@@ -52,14 +53,6 @@ static void *allocate(size_t n, size_t bytes)
     void *p = calloc(n, bytes);
     assert_non_null(p);
     return p;
-}
-
-static const void *recorded(const tiny *m, const char *name, gdn_tensor_type type, size_t n)
-{
-    const gdn_tensor *t = gdn_tensors_find(&m->recorded, name);
-    if (!t || t->type != type || gdn_tensor_elements(t) != n) fail_msg("%s: no %s as expected", m->name, name);
-    assert_int_equal((uintptr_t)t->data % 4, 0);
-    return t->data;
 }
 
 /* ---- computed once -------------------------------------------------------------------------------------------------- */
@@ -134,10 +127,10 @@ static void open_model(tiny *m, gdn_compute *compute)
     snprintf(folder, sizeof folder, "tests/checkpoints/%s", m->name);
     snprintf(path, sizeof path, "tests/checkpoints/%s/goldens.safetensors", m == &models[1] ? "tiny-moe" : m->name);
     must(gdn_tensors_open(&m->recorded, path, &err), path, &err);
-    memcpy(ids, recorded(m, "ids", GDN_TENSOR_I32, PROMPT), PROMPT * sizeof *ids);
-    memcpy(ids + PROMPT, recorded(m, "greedy", GDN_TENSOR_I32, GREEDY), GREEDY * sizeof *ids);
-    const float *const prompt = recorded(m, "logits", GDN_TENSOR_F32, PROMPT * V);
-    const float *const greedy = recorded(m, "greedy_logits", GDN_TENSOR_F32, GREEDY * V);
+    memcpy(ids, integers(&m->recorded, "ids", PROMPT), PROMPT * sizeof *ids);
+    memcpy(ids + PROMPT, integers(&m->recorded, "greedy", GREEDY), GREEDY * sizeof *ids);
+    const float *const prompt = floats(&m->recorded, "logits", PROMPT * V);
+    const float *const greedy = floats(&m->recorded, "greedy_logits", GREEDY * V);
     for (int t = 0; t < PROMPT - 1; t++) m->want[t] = prompt + t * V;
     for (int t = 0; t < GREEDY; t++) m->want[PROMPT - 1 + t] = greedy + t * V;
     m->logits = allocate(N * V, sizeof *m->logits);
@@ -243,8 +236,8 @@ static void greedy(void **unused)
 {
     (void)unused;
     for (const tiny *m = models; m < models + MODELS; m++) {
-        const int32_t *want = recorded(m, "greedy", GDN_TENSOR_I32, GREEDY);
-        const float   *gap = recorded(m, "greedy_gap", GDN_TENSOR_F32, GREEDY);
+        const int32_t *want = integers(&m->recorded, "greedy", GREEDY);
+        const float   *gap = floats(&m->recorded, "greedy_gap", GREEDY);
         double         worst = 0;
         int            n = 0, n_equal = 0;
         for (int i = 0; i < (PROMPT - 1) * V; i++)
@@ -306,9 +299,9 @@ static memory memory_of_recording(const tiny *m, int layer)
     memory r;
     char   name[32];
     snprintf(name, sizeof name, "recurrent_%d", layer);
-    const float *state = recorded(m, name, GDN_TENSOR_F32, HEADS * DIM * DIM);
+    const float *state = floats(&m->recorded, name, HEADS * DIM * DIM);
     snprintf(name, sizeof name, "conv_%d", layer);
-    const float *tail = recorded(m, name, GDN_TENSOR_F32, C * TAPS);
+    const float *tail = floats(&m->recorded, name, C * TAPS);
     for (int i = 0; i < HEADS * DIM * DIM; i++) r.state[i / (DIM * DIM)][i % DIM][i / DIM % DIM] = (double)state[i];
     for (int i = 0; i < (TAPS - 1) * C; i++) r.tail[i / C][i % C] = (double)tail[i % C * TAPS + i / C + 1];
     return r;

@@ -13,6 +13,7 @@
 
 #include "gdn/gdn.h"
 #include "golden/oracle_checkpoint.h"
+#include "golden/recording.h"
 #include "law/model.h"
 #include <jansson.h>
 #include <math.h>
@@ -79,15 +80,6 @@ typedef struct prompt {
 
 static prompt prompts[PROMPTS];
 
-/* Numbers of 4 bytes. */
-static const void *recorded(const gdn_tensors *file, const char *name, size_t n)
-{
-    const gdn_tensor *t = gdn_tensors_find(file, name);
-    if (!t || t->n_bytes != 4 * n) fail_msg("%s: no %s as expected", file->source, name);
-    assert_int_equal((uintptr_t)t->data % 4, 0);
-    return t->data;
-}
-
 static void prompt_open(prompt *p, const char *name)
 {
     static const char *const types[] = {"f32", "bf16"};
@@ -100,11 +92,11 @@ static void prompt_open(prompt *p, const char *name)
     assert_non_null(ids);
     p->n = (int)gdn_tensor_elements(ids);
     p->ids = allocate((size_t)p->n + GREEDY, sizeof *p->ids);
-    memcpy(p->ids, recorded(&p->file, "ids", (size_t)p->n), (size_t)p->n * sizeof *p->ids);
-    memcpy(p->ids + p->n, recorded(&p->file, "greedy", GREEDY), GREEDY * sizeof *p->ids);
+    memcpy(p->ids, integers(&p->file, "ids", (size_t)p->n), (size_t)p->n * sizeof *p->ids);
+    memcpy(p->ids + p->n, integers(&p->file, "greedy", GREEDY), GREEDY * sizeof *p->ids);
     p->text = text_open(model, p->n + GREEDY - 1, p->ids);
     const size_t V = model->config.vocab_size;
-    const float *got = p->text.logits + (size_t)(p->n - 1) * V, *want = recorded(&p->file, "mtp_logits_last", V);
+    const float *got = p->text.logits + (size_t)(p->n - 1) * V, *want = floats(&p->file, "mtp_logits_last", V);
     for (size_t i = 0; i < V; i++) p->worst = fmax(p->worst, fabs((double)got[i] - (double)want[i]));
 }
 
@@ -151,10 +143,10 @@ static void last_rows(void **unused)
     const size_t V = model->config.vocab_size, h = model->config.hidden_size, L = model->config.n_layers;
     for (const prompt *p = prompts; p < prompts + PROMPTS; p++) {
         const size_t last = (size_t)p->n - 1;
-        const double m = distance(p->text.m + last * h, recorded(&p->file, "mtp_hidden_last", h), h);
-        const double logits = distance(p->text.logits + last * V, recorded(&p->file, "mtp_logits_last", V), V);
-        const double bf16 = distance((const float *)recorded(&p->bf16, "hidden_last", (L + 1) * h) + L * h,
-                                     (const float *)recorded(&p->file, "hidden_last", (L + 1) * h) + L * h, h);
+        const double m = distance(p->text.m + last * h, floats(&p->file, "mtp_hidden_last", h), h);
+        const double logits = distance(p->text.logits + last * V, floats(&p->file, "mtp_logits_last", V), V);
+        const double bf16 = distance(floats(&p->bf16, "hidden_last", (L + 1) * h) + L * h,
+                                     floats(&p->file, "hidden_last", (L + 1) * h) + L * h, h);
         print_message("%-12s M is off by %.2e, logits by %.2e (a logit by %.3f at most); the model in bf16 by %.2e\n",
                       names[p - prompts], m, logits, p->worst, bf16);
         if (!(m <= bf16 && logits <= bf16))
@@ -169,7 +161,7 @@ static void choices(void **unused)
     const int V = model->config.vocab_size;
     int       n = 0, n_equal = 0;
     for (const prompt *p = prompts; p < prompts + PROMPTS; p++) {
-        const int32_t *want = recorded(&p->file, "mtp_argmax", (size_t)p->n);
+        const int32_t *want = integers(&p->file, "mtp_argmax", (size_t)p->n);
         for (int t = 0; t < p->n; t++, n++) {
             const float *row = p->text.logits + (size_t)t * V;
             const int    got = argmax_of(row, V);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "format/safetensors.h"
+#include "golden/recording.h"
 #include "golden/oracle_checkpoint.h"
 #include <math.h>
 #include <stdio.h>
@@ -31,25 +31,6 @@ static gdn_tensors open_recording(const char *path)
     gdn_error   err = {0};
     if (gdn_tensors_open(&file, path, &err) != GDN_OK) fail_msg("%s", err.message);
     return file;
-}
-
-static const void *recorded(const gdn_tensors *file, const char *name, gdn_tensor_type type, size_t n)
-{
-    const gdn_tensor *t = gdn_tensors_find(file, name);
-    if (!t) fail_msg("there is no %s", name);
-    if (t->type != type || gdn_tensor_elements(t) != n) fail_msg("%s is of another type or size", name);
-    assert_int_equal((uintptr_t)t->data % 4, 0);
-    return t->data;
-}
-
-static const float *floats(const gdn_tensors *file, const char *name, size_t n)
-{
-    return recorded(file, name, GDN_TENSOR_F32, n);
-}
-
-static const int32_t *integers(const gdn_tensors *file, const char *name, size_t n)
-{
-    return recorded(file, name, GDN_TENSOR_I32, n);
 }
 
 static size_t length_of(const gdn_tensors *file, const char *name)

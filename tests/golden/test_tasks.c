@@ -6,13 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "gdn/gdn.h"
-#include <jansson.h>
+#include "golden/items.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ITEMS = 1504, MOST = 400 };
+enum { MOST = 400 };
 
 static size_t step = 4; /* of the items that are taken */
 
@@ -66,23 +65,16 @@ static void test_tasks(void **unused)
     const gdn_engine_options options = {.model = "models/demo", .n_sequences = 1};
     gdn_engine              *engine;
     gdn_sequence            *sequence;
-    json_t                  *items = json_load_file("tests/golden/eval.json", 0, NULL);
+    json_t                  *items = items_load();
     int                      n_right = 0, n_recorded = 0, n_same = 0, n = 0;
     (void)unused;
-    assert_int_equal(json_array_size(items), ITEMS);
     ACCEPTED(gdn_engine_open(&engine, &options, &err));
     ACCEPTED(gdn_sequence_open(&sequence, engine, &err));
     for (size_t i = 0; i < ITEMS; i += step, n++) {
         const json_t *item = json_array_get(items, i);
-        json_t       *vars = json_pack("{s:O,s:O,s:O,s:b}", "messages", json_object_get(item, "messages"), "tools",
-                                       json_object_get(item, "tools"), "enable_thinking",
-                                       json_object_get(item, "enable_thinking"), "add_generation_prompt", 1);
-        gdn_ids       prompt = {0};
+        gdn_ids       prompt = item_prompt(engine, item);
         bool          ended;
-        char         *json = json_dumps(vars, 0);
-        ACCEPTED(gdn_engine_encode_chat(engine, json, NULL, &prompt, NULL, &err));
-        assert_int_equal(prompt.n, json_integer_value(json_object_get(item, "tokens")));
-        char *text = reply(engine, sequence, &prompt, &ended), *answer, *expected, *want;
+        char         *text = reply(engine, sequence, &prompt, &ended), *answer, *expected, *want;
         n_same += strcmp(text, json_string_value(json_object_get(item, "reply"))) == 0;
         n_recorded += json_is_true(json_object_get(item, "ok"));
         want = strdup(json_string_value(json_object_get(item, "expected")));
@@ -92,8 +84,6 @@ static void test_tasks(void **unused)
         free(want);
         free(text);
         free(prompt.id);
-        free(json);
-        json_decref(vars);
     }
     print_message("%d of %d right, %d in the recording; %d replies the same as there\n", n_right, n, n_recorded,
                   n_same);
