@@ -3,6 +3,7 @@
 #include "device/compute.h"
 
 enum {
+    TASKS = 4,               /* of a product for each of several threads */
     TASK_ROWS = 16,          /* rows of a row-wise task */
     TASK_PRODUCTS = 1 << 20, /* multiplications below which a hand-over costs more than it brings */
     ACT_ROWS = 1 << 12, /* rows times panels of a SwiGLU task: two products of so much stay in a second-level cache */
@@ -46,10 +47,12 @@ typedef struct products_call {
 
 static int panels_of(const gdn_linear *l) { return parts(l->n_outputs, GDN_PANEL); }
 
-/* Panels of a task: few enough that every thread finds work, and with `up` that both products stay in the cache. */
+/* Panels of a task: as many as leave work for every thread, since each task reads x anew, and with `up` so few that both products
+ * stay in the cache. */
 static int panels_of_task(const gdn_compute *c, const gdn_product *p)
 {
-    const int shared = parts(panels_of(p->linear), 4 * gdn_threads_count(c->threads)), act = ACT_ROWS / p->n_rows;
+    const int n = gdn_threads_count(c->threads), shared = parts(panels_of(p->linear), n > 1 ? TASKS * n : 1);
+    const int act = ACT_ROWS / p->n_rows;
     return ((p->up ? least(act < 4 ? 4 : act, shared) : shared) + 3) / 4 * 4;
 }
 

@@ -19,9 +19,9 @@ typedef struct gdn_moe_space {
 } gdn_moe_space;
 
 /* Rows that are multiples of 4 KiB apart compete for the same lines of a cache, and a matrix product touches many rows at a
- * time: so rows of inputs (bf16) and of wide outputs (f32) stand a line further apart than they are long. */
+ * time: so rows of inputs (bf16) stand a line further apart than they are long, and rows of outputs (f32) that fill 4 KiB three. */
 static inline size_t gdn_input_stride(size_t n) { return n + 32; }
-static inline size_t gdn_output_stride(size_t n) { return n > 1024 ? n + 16 : n; }
+static inline size_t gdn_output_stride(size_t n) { return n < 1024 ? n : n + 48; }
 
 /* Activations of one forward.  R rows; widths are the largest that any layer needs. */
 struct gdn_workspace {

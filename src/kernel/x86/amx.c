@@ -14,7 +14,8 @@ enum {
     TILE_BYTES = 64,
     BLOCK_ROWS = 3 * TILE_ROWS,
     REST_ROWS = 2 * TILE_ROWS,
-    X_BYTES = 1 << 20 /* of x that stay in L2 beside weights and outputs */
+    AWAKE_RUNS = 4,   /* of inputs between stores: see stay_awake */
+    X_BYTES = 5 << 18 /* of x that stay in L2 beside weights and outputs */
 };
 
 typedef struct tile_config {
@@ -91,6 +92,15 @@ static inline __attribute__((always_inline)) void look_ahead(ahead *a)
     }
 }
 
+/* Some processors put the way from tiles to memory to sleep when it was not used for 0.65 us, less than a long row takes, and
+ * need 0.25 us to wake it.  So store a tile now and then, to nowhere. */
+#define stay_awake(tile)                                  \
+    do {                                                  \
+        char nowhere[TILE_ROWS * TILE_BYTES];             \
+        _tile_stored(tile, nowhere, TILE_BYTES);          \
+        __asm__ volatile("" : : "r"(nowhere) : "memory"); \
+    } while (0)
+
 /* One step: inputs k..end of a pair of panels (or of the last one alone), for all rows. */
 typedef struct step {
     int panel, k, end;
@@ -128,6 +138,7 @@ static void whole_block(const gdn_matmul_job *j, const step *s, int m, ahead nex
         _tile_dpbf16ps(4, 6, 7);
         _tile_loadd(6, x, x_bytes);
         _tile_dpbf16ps(3, 6, 7);
+        if ((k / GDN_RUN) % AWAKE_RUNS == 0) stay_awake(7);
     }
     STORE(0, m, s->panel, TILE_ROWS);
     STORE(3, m, s->panel + 1, TILE_ROWS);
@@ -157,6 +168,7 @@ static inline __attribute__((always_inline)) void block(const gdn_matmul_job *j,
         if (below) _tile_loadd(5, x + TILE_ROWS * j->x_stride, x_bytes);
         if (below) _tile_dpbf16ps(2, 5, 6);
         if (below && second) _tile_dpbf16ps(3, 5, 7);
+        if ((k / GDN_RUN) % AWAKE_RUNS == 0) stay_awake(6);
     }
     const int above = below ? TILE_ROWS : n_rows;
     STORE(0, m, s->panel, above);
@@ -223,11 +235,18 @@ static void all_rows(const gdn_matmul_job *j, const step *s, const step *then, i
     }
 }
 
-/* Of x as many inputs at a time as stay in L2; C waits in y meanwhile, which needs whole panels. */
+/* Inputs of a step: of x as many as stay in L2, in equal parts; C waits in y meanwhile, which needs whole panels. */
+static int inputs_of_step(const gdn_matmul_job *j)
+{
+    const int n_runs = j->n_inputs / GDN_RUN, cached = X_BYTES / (GDN_RUN * (int)sizeof *j->x) / j->n_rows;
+    if (j->n_outputs % GDN_PANEL || cached == 0) return j->n_inputs;
+    const int n_steps = (n_runs + cached - 1) / cached;
+    return (n_runs + n_steps - 1) / n_steps * GDN_RUN;
+}
+
 void gdn_matmul_amx(const gdn_matmul_job *j)
 {
-    const int cached = X_BYTES / (int)sizeof *j->x / j->n_rows / GDN_RUN * GDN_RUN;
-    const int n_inputs = j->n_outputs % GDN_PANEL || cached < GDN_RUN ? j->n_inputs : cached;
+    const int n_inputs = inputs_of_step(j);
     int       configured = 0;
     for (step s = {0, 0, least(n_inputs, j->n_inputs)}; s.panel < j->n_panels;) {
         const step then = after(j, s, n_inputs);
