@@ -1,84 +1,108 @@
-/* Matrix products at the shapes of a model's layers.  One row reads weights that lie in memory, MATRICES of them in
- * turn, and is compared with reading them; more rows use one matrix. */
-#include "base/threads.h"
+/* The matrix products of a linear layer of the 0.8B shape, as the forward pass runs them.  LAYERS of them take turns, so that
+ * weights come from beyond the second-level cache. */
 #include "cli/bench.h"
-#include "kernel/kernel.h"
+#include "device/dense.h"
 #include "model/forward.h"
+#include <string.h>
 
-enum { MATRICES = 16 };
+enum { LAYERS = 8, PARTS = 4 };
 
+static const struct part {
+    const char *name;
+    int         n_inputs, n_outputs[2]; /* of two products of the same rows, or of one and 0 */
+    int         swiglu;                 /* of both */
+} parts[PARTS] = {{"qkv, z", 1024, {6144, 2048}, 0},
+                  {"out", 2048, {1024, 0}, 0},
+                  {"gate, up", 1024, {3584, 3584}, 1},
+                  {"down", 3584, {1024, 0}, 0}};
+enum { WIDEST_IN = 3584, WIDEST_OUT = 6144 };
+
+/* Parts first..first+n-1 of a layer, or of all that take turns. */
 typedef struct call {
-    gdn_threads    *threads;
-    gdn_matmul_fn  *matmul;
-    gdn_matmul_job  job; /* of the whole; w is that of the first matrix */
-    int             n_matrices, panels_a_task;
-    size_t          work_floats; /* of each thread */
-    const uint16_t *w;           /* of the running matrix */
+    gdn_compute *compute;
+    int          n_rows, first, n, n_layers_a_run, layer; /* layer: the next one */
+    gdn_linear (*weights)[PARTS][2];                      /* [LAYERS] */
+    uint16_t *x, *act;
+    float    *y[2];
 } call;
 
-typedef struct pools { /* what a group has opened */
-    int          n;
-    gdn_threads *pool[GDN_BENCH_LEVELS + 1];
-} pools;
-
-static void run_task(void *arg, int task, int thread)
+static void run_part(const call *c, const gdn_linear *weights, const struct part *p)
 {
-    const call    *c = arg;
-    const int      first = task * c->panels_a_task, left = c->job.n_panels - first;
-    gdn_matmul_job j = c->job;
-    j.n_panels = left < c->panels_a_task ? left : c->panels_a_task;
-    j.n_outputs = j.n_panels * GDN_PANEL;
-    j.w = c->w + (size_t)first * GDN_PANEL * j.n_inputs;
-    j.y += first * GDN_PANEL;
-    j.work += (size_t)thread * c->work_floats;
-    c->matmul(&j);
+    gdn_product products[2];
+    for (int i = 0; i < 2; i++)
+        products[i] = (gdn_product){.linear = &weights[i],
+                                    .n_rows = c->n_rows,
+                                    .x = c->x,
+                                    .x_stride = gdn_input_stride((size_t)p->n_inputs),
+                                    .y = c->y[i],
+                                    .y_stride = gdn_output_stride((size_t)p->n_outputs[i])};
+    if (p->swiglu) {
+        products[0].up = &weights[1];
+        products[0].act = c->act;
+        products[0].act_stride = gdn_input_stride((size_t)p->n_outputs[0]);
+    }
+    gdn_dense_products(c->compute, products, p->n_outputs[1] && !p->swiglu ? 2 : 1);
 }
 
 static void run_matmul(void *arg)
 {
     call *c = arg;
-    for (int i = 0; i < c->n_matrices; i++) {
-        c->w = c->job.w + (size_t)i * c->job.n_panels * GDN_PANEL * c->job.n_inputs;
-        gdn_threads_run(c->threads, (c->job.n_panels + c->panels_a_task - 1) / c->panels_a_task, run_task, c);
+    for (int i = 0; i < c->n_layers_a_run; i++) {
+        for (int part = c->first; part < c->first + c->n; part++) run_part(c, c->weights[c->layer][part], &parts[part]);
+        c->layer = (c->layer + 1) % LAYERS;
     }
 }
 
-static int add_read(gdn_bench_group *group, const gdn_matmul_job *j, const char *shape)
+static size_t weights_of(int part)
 {
-    const int read = gdn_bench_add_read(group, j->w, sizeof *j->w * MATRICES * (size_t)j->n_outputs * j->n_inputs);
-    if (read < 0) return -1;
-    group->cases[read].variant = shape;
-    group->cases[read].hidden = 0;
-    return read;
+    return (size_t)parts[part].n_inputs * (size_t)(parts[part].n_outputs[0] + parts[part].n_outputs[1]);
 }
 
-static gdn_bench_case *add_matmul(gdn_bench_group *group, pools *opened, const gdn_matmul_job *j,
-                                  const gdn_bench_level *level, int n_threads, const char *shape)
+static size_t weights_of_layer(const call *c)
 {
-    gdn_error   err;
-    gdn_kernels kernels;
-    call       *c = gdn_bench_alloc(group, sizeof *c);
-    unsigned    flags = 0;
-    for (int i = 0; gdn_kernels_level(i); i++)
-        if (gdn_kernels_level(i)->name == level->name) flags = gdn_kernels_level(i)->flags;
-    gdn_kernels_fill(&kernels, flags);
-    *c = (call){.matmul = kernels.matmul, .job = *j, .n_matrices = j->n_rows == 1 && flags ? MATRICES : 1};
-    c->panels_a_task = n_threads == 1 ? j->n_panels : (j->n_panels / (4 * n_threads) + 4) / 4 * 4;
-    c->work_floats = (size_t)GDN_MATMUL_ROWS * j->n_inputs;
-    c->job.work = gdn_bench_alloc(group, (size_t)n_threads * c->work_floats * sizeof *c->job.work);
-    gdn_bench_require(gdn_threads_open(&c->threads, n_threads, &err), &err);
-    opened->pool[opened->n++] = c->threads;
+    size_t n = 0;
+    for (int part = c->first; part < c->first + c->n; part++) n += weights_of(part);
+    return n;
+}
 
+/* Matrices of random numbers, the same for all, one after the other; returns where they begin. */
+static uint16_t *fill_weights(gdn_bench_group *group, call *c)
+{
+    const size_t    one = (size_t)WIDEST_IN * WIDEST_OUT;
+    uint16_t *const w = gdn_bench_alloc(group, LAYERS * weights_of_layer(c) * sizeof *w);
+    uint16_t *const random = gdn_bench_bf16(group, gdn_bench_f32(group, one, -1, 1), one);
+    uint16_t       *at = w;
+    c->weights = gdn_bench_alloc(group, LAYERS * sizeof *c->weights);
+    for (int layer = 0; layer < LAYERS; layer++)
+        for (int part = c->first; part < c->first + c->n; part++)
+            for (int i = 0; i < 2; i++) {
+                const int    K = parts[part].n_inputs, N = parts[part].n_outputs[i];
+                const size_t n = (size_t)K * (size_t)N;
+                c->weights[layer][part][i] = (gdn_linear){.w = at, .n_outputs = N, .n_inputs = K, .k = K};
+                memcpy(at, random, n * sizeof *at);
+                at += n;
+            }
+    return w;
+}
+
+static gdn_bench_case *add_matmul(gdn_bench_group *group, const call *like, gdn_compute *compute, int n_threads)
+{
+    gdn_error err;
+    call     *c = gdn_bench_alloc(group, sizeof *c);
+    *c = *like;
+    c->compute = compute;
+    gdn_bench_require(gdn_compute_reserve(compute, gdn_dense_scratch_bytes(c->n_rows, WIDEST_IN, 0), &err), &err);
     gdn_bench_case *line = gdn_bench_add(group, run_matmul, c);
+    const double    n_weights = (double)c->n_layers_a_run * (double)weights_of_layer(c);
     line->op = "matmul";
-    line->variant = shape;
-    line->level = level->name;
+    line->variant = c->n == PARTS ? "layer" : parts[c->first].name;
+    line->level = gdn_compute_level(compute);
     line->threads = n_threads;
-    line->tokens = j->n_rows;
-    line->token_heads = (double)c->n_matrices * j->n_rows;
-    line->lane_ops = line->token_heads * j->n_outputs * j->n_inputs;
+    line->tokens = c->n_rows;
+    line->token_heads = (double)c->n_layers_a_run * c->n_rows;
+    line->lane_ops = n_weights * c->n_rows;
     line->flops = 2 * line->lane_ops;
-    if (j->n_rows == 1) line->bytes = 2.0 * c->n_matrices * j->n_outputs * j->n_inputs;
+    if (c->n_rows == 1) line->bytes = sizeof(uint16_t) * n_weights;
     return line;
 }
 
@@ -89,40 +113,32 @@ static void compare(gdn_bench_case *c, int versus, const char *name, int is_cost
     c->is_cost = is_cost;
 }
 
-static void matmul_group(gdn_bench *bench, int n_rows, int n_inputs, int n_outputs, const char *shape)
+static void matmul_group(gdn_bench *bench, int n_rows, int first, int n)
 {
     gdn_bench_group group = {.bench = bench};
-    pools           opened = {0};
-    const size_t    n_x = (size_t)n_rows * gdn_input_stride((size_t)n_inputs),
-                 n_w = (size_t)n_outputs * n_inputs * (n_rows == 1 ? MATRICES : 1);
-    gdn_matmul_job j = {.n_rows = n_rows,
-                        .n_inputs = n_inputs,
-                        .n_panels = n_outputs / GDN_PANEL,
-                        .n_outputs = n_outputs,
-                        .w = gdn_bench_bf16(&group, gdn_bench_f32(&group, n_w, -1, 1), n_w),
-                        .x = gdn_bench_bf16(&group, gdn_bench_f32(&group, n_x, -1, 1), n_x),
-                        .x_stride = gdn_input_stride((size_t)n_inputs),
-                        .y = gdn_bench_alloc(&group,
-                                             (size_t)n_rows * gdn_output_stride((size_t)n_outputs) * sizeof(float)),
-                        .y_stride = gdn_output_stride((size_t)n_outputs)};
-    const int      read = n_rows == 1 ? add_read(&group, &j, shape) : -1;
-    int            highest = -1, fma = -1;
+    const size_t    n_x = (size_t)n_rows * gdn_input_stride(WIDEST_IN);
+    const size_t    n_y = (size_t)n_rows * gdn_output_stride(WIDEST_OUT);
+    call            c = {.n_rows = n_rows, .first = first, .n = n, .n_layers_a_run = n_rows == 1 ? LAYERS : 1};
+    const uint16_t *w = fill_weights(&group, &c);
+    c.x = gdn_bench_bf16(&group, gdn_bench_f32(&group, n_x, -1, 1), n_x);
+    c.act = gdn_bench_alloc(&group, n_x * sizeof *c.act);
+    for (int i = 0; i < 2; i++) c.y[i] = gdn_bench_alloc(&group, n_y * sizeof *c.y[i]);
+    const int read = n_rows == 1 ? gdn_bench_add_read(&group, w, LAYERS * weights_of_layer(&c) * sizeof *w) : -1;
+    int       highest = -1, bound = -1;
     for (int i = 0; i < bench->n_levels; i++) {
-        const gdn_bench_level *level = &bench->levels[i];
-        fma = gdn_bench_add_matrix(&group, level);
-        if (fma < 0 && n_rows > 4) continue; /* the definition would take seconds */
-        gdn_bench_case *c = add_matmul(&group, &opened, &j, level, bench->options.threads, shape);
-        c->fma = fma;
-        highest = (int)(c - group.cases);
-        if (read >= 0 && fma >= 0 && c->threads == 1) compare(c, read, "read", 1);
+        bound = gdn_bench_add_matrix(&group, &bench->levels[i]);
+        if (bound < 0) continue; /* the definition would take seconds */
+        gdn_bench_case *line = add_matmul(&group, &c, bench->levels[i].compute, bench->options.threads);
+        line->fma = bound;
+        highest = (int)(line - group.cases);
+        if (read >= 0 && line->threads == 1) compare(line, read, "read", 1);
     }
-    if (bench->many && bench->options.threads == 1 && fma >= 0) {
-        gdn_bench_case *c = add_matmul(&group, &opened, &j, &bench->levels[bench->n_levels - 1], bench->n_many, shape);
-        c->fma = fma;
-        compare(c, highest, "1 thread", 0);
+    if (bench->many && bench->options.threads == 1 && bound >= 0) {
+        gdn_bench_case *line = add_matmul(&group, &c, bench->many, bench->n_many);
+        line->fma = bound;
+        compare(line, highest, "1 thread", 0);
     }
     gdn_bench_finish(&group);
-    for (int i = 0; i < opened.n; i++) gdn_threads_close(opened.pool[i]);
 }
 
 void gdn_bench_matmul(gdn_bench *bench)
@@ -130,7 +146,8 @@ void gdn_bench_matmul(gdn_bench *bench)
     static const int rows[] = {1, 4, 16, 64, 512};
     const int        asked = bench->options.tokens;
     for (int i = 0; i < (asked ? 1 : 5); i++) {
-        matmul_group(bench, asked ? asked : rows[i], 1024, 3584, "1024>3584");
-        matmul_group(bench, asked ? asked : rows[i], 3584, 1024, "3584>1024");
+        const int n_rows = asked ? asked : rows[i];
+        for (int part = 0; part < PARTS; part++) matmul_group(bench, n_rows, part, 1);
+        matmul_group(bench, n_rows, 0, PARTS);
     }
 }
