@@ -126,7 +126,7 @@ for line in '^model models/demo, 6,858,800 parameters; prompts in pieces of 32$'
     '^test +thr tokens +depth +tokens/s +least +most +ms +GFLOP/s +% matrix +GB/s +% read$' \
     "^pp +2 +70 +0 +$number +$number +$number +$number +$number +($number|-) +- +-\$" \
     "^tg +1 +4 +5 +$number +$number +$number +$number +- +- +$number +($number|-)\$" \
-    '^memory  plan 17\.1 MiB: weights 13\.2 MiB, states 3\.1 MiB, KV 158\.0 KiB, buffers [0-9.]+ KiB$' \
+    '^memory  plan 17\.2 MiB: weights 13\.2 MiB, states 3\.1 MiB, KV 158\.0 KiB, buffers [0-9.]+ KiB$' \
     "^        resident [0-9.]+ MiB beside the program's [0-9.]+ MiB: [-+][0-9.]+ % of the plan; [0-9]+ % on huge pages\$"; do
     if grep -Eq "$line" "$dir/out"; then ok; else fail "gdn $few: a line like $line"; fi
 done

@@ -67,12 +67,11 @@ static void copy_out(const gdn_matmul_job *j, int m, int panel, int n_rows, cons
         else _tile_loadd(tile, j->y + (m)*j->y_stride + (panel)*GDN_PANEL, j->y_stride * sizeof(float)); \
     } while (0)
 
-/* What comes after a block: its lines are asked for run by run while the block is computed, so that neither weights from
- * memory nor outputs are waited for. */
+/* What is asked for run by run while a block is computed, so that neither weights from memory nor outputs are waited for. */
 typedef struct ahead {
     const char *w, *second; /* the next lines of weights in two panels */
     int         lines, a_run;
-    char       *y; /* where the next block's outputs go: 32 columns */
+    char       *y; /* where the block's outputs go: 32 columns */
     size_t      y_bytes;
     int         rows, rows_a_run;
 } ahead;
@@ -222,10 +221,8 @@ static void all_rows(const gdn_matmul_job *j, const step *s, const step *then, i
     look_for(j, s, then, &next);
     for (int m = 0, n_rows; m < j->n_rows; m += n_rows) {
         n_rows = block_rows(j->n_rows - m, pair);
-        const int down = m + n_rows < j->n_rows; /* the next block: further down, or at the top of the next panels */
-        const int row = down ? m + n_rows : 0, panel = down ? s->panel : then->panel;
-        next.rows = panel + 1 < j->n_panels ? block_rows(j->n_rows - row, 1) : 0;
-        if (next.rows) next.y = (char *)(j->y + row * j->y_stride + panel * GDN_PANEL);
+        next.rows = pair ? n_rows : 0;
+        next.y = (char *)(j->y + m * j->y_stride + s->panel * GDN_PANEL);
         if (n_rows != *configured) configure(*configured = n_rows);
         any_block(j, s, m, n_rows, &next);
         const int asked = least(next.lines, n_runs * next.a_run);
