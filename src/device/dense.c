@@ -6,8 +6,8 @@ enum {
     TASKS = 4,               /* of a product for each of several threads */
     TASK_ROWS = 16,          /* rows of a row-wise task */
     TASK_PRODUCTS = 1 << 20, /* multiplications below which a hand-over costs more than it brings */
-    ACT_ROWS = 1 << 12, /* rows times panels of a SwiGLU task: two products of so much stay in a second-level cache */
-    ATTENTION_TOKENS = 16, /* tokens of an attention task */
+    ACT_ROWS = 1 << 12,      /* rows times panels of a task of two products: so much stays in a second-level cache */
+    ATTENTION_TOKENS = 16,   /* tokens of an attention task */
 };
 
 static int parts(int n, int size) { return n / size + (n % size != 0); }
@@ -47,13 +47,13 @@ typedef struct products_call {
 
 static int panels_of(const gdn_linear *l) { return parts(l->n_outputs, GDN_PANEL); }
 
-/* Panels of a task: as many as leave work for every thread, since each task reads x anew, and with `up` so few that both products
- * stay in the cache. */
+/* Panels of a task: as many as leave work for every thread, since each task reads x anew, and where two products are put together
+ * so few that both stay in the cache. */
 static int panels_of_task(const gdn_compute *c, const gdn_product *p)
 {
     const int n = gdn_threads_count(c->threads), shared = parts(panels_of(p->linear), n > 1 ? TASKS * n : 1);
     const int act = ACT_ROWS / p->n_rows;
-    return ((p->up ? least(act < 4 ? 4 : act, shared) : shared) + 3) / 4 * 4;
+    return ((p->up || p->split ? least(act < 4 ? 4 : act, shared) : shared) + 3) / 4 * 4;
 }
 
 /* Panels first.. of a product. */
@@ -117,6 +117,23 @@ static void activate(const gdn_compute *c, const piece *a, gdn_matmul_job job, i
     }
 }
 
+/* The products of both parts into the scratch, [parts][rows][panels and one more], then their sum. */
+static void add_parts(const gdn_compute *c, const piece *a, gdn_matmul_job job, int thread)
+{
+    const gdn_product *const p = a->product;
+    const size_t             n = (size_t)p->n_rows;
+    float *const y = job.y, *const parts = (float *)scratch_of(c, thread) + work_floats(job.n_inputs);
+    job.n_rows = 2 * p->n_rows;
+    job.y_stride = ((size_t)a->n_panels + 1) * GDN_PANEL;
+    job.y = parts;
+    c->kernels.matmul(&job);
+    for (size_t row = 0; row < n; row++) {
+        float *const       to = y + row * p->y_stride;
+        const float *const first = parts + row * job.y_stride, *const second = first + n * job.y_stride;
+        for (int i = 0; i < job.n_outputs; i++) to[i] = first[i] + second[i];
+    }
+}
+
 /* `then`: the piece that this thread is likely to get next. */
 static void multiply(const gdn_compute *c, const piece *a, const piece *then, int thread)
 {
@@ -124,6 +141,7 @@ static void multiply(const gdn_compute *c, const piece *a, const piece *then, in
     if (then->product && then->n_panels > 1 && then->product->linear->k == job.n_inputs)
         job.soon = weights_of(then->product->linear, then->first);
     if (a->product->up) activate(c, a, job, thread);
+    else if (a->product->split) add_parts(c, a, job, thread);
     else c->kernels.matmul(&job);
 }
 
@@ -152,7 +170,7 @@ void gdn_dense_products(gdn_compute *compute, gdn_product *products, int n)
         p->panels = p->n_rows ? panels_of_task(compute, p) : 0;
         p->n_tasks = p->n_rows ? parts(panels_of(p->linear), p->panels) : 0;
         n_tasks += p->n_tasks;
-        work += (double)p->n_rows * p->linear->n_outputs * p->linear->k * (p->up ? 2 : 1);
+        work += (double)p->n_rows * p->linear->n_outputs * p->linear->k * (p->up || p->split ? 2 : 1);
     }
     if (work >= TASK_PRODUCTS) gdn_threads_run(compute->threads, n_tasks, products_task, (void *)&call);
     else gdn_threads_run(compute->threads, n_tasks > 0, products_alone, (void *)&call);

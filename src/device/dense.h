@@ -24,10 +24,11 @@ gdn_status gdn_compute_reserve(gdn_compute *compute, size_t n_bytes, gdn_error *
 
 /* y [rows][y_stride] = x [rows][x_stride] times the transpose of the matrix; x is bf16 with zeros from n_inputs to k.  No rows: y
  * is untouched.  With `up`, of the shape of `linear`, what is written is act [rows][act_stride] = SwiGLU(linear * x, up * x),
- * rounded to bf16, and neither product leaves the cache. */
+ * rounded to bf16, and neither product leaves the cache.  With `split`, x has n_rows rows more, what rounding left of the first
+ * ones, and y is the sum of both products; the matrix is read once. */
 typedef struct gdn_product {
     const gdn_linear *linear, *up;
-    int               n_rows;
+    int               n_rows, split;
     const uint16_t   *x;
     size_t            x_stride;
     float            *y;

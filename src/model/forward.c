@@ -1,8 +1,8 @@
 /* The forward pass, written once for every batch shape; the equations are those of the Qwen3.5 family. */
+#include "base/half.h"
 #include "device/compute.h"
 #include "model/forward.h"
 #include <math.h>
-#include <string.h>
 
 /* ---- steps ---- */
 
@@ -186,23 +186,42 @@ static void place_task(void *arg, int task, int thread)
     }
 }
 
-/* The final norm, and the logits of the wanted rows: those rows of u are gathered in front. */
+/* A wanted row as two parts that are bf16: itself rounded, and what that left rounded.  All first parts, then all second ones. */
+static void split_task(void *arg, int task, int thread)
+{
+    (void)thread;
+    const gdn_pass *const f = arg;
+    const size_t          h = (size_t)f->m->config.hidden_size, stride = gdn_input_stride(h);
+    const float *const    x = f->w->x + (size_t)f->a->wanted[task] * h;
+    uint16_t *const       first = (uint16_t *)(void *)f->w->p[0] + (size_t)task * stride;
+    uint16_t *const       second = first + (size_t)f->a->n_wanted * stride;
+    for (size_t i = 0; i < h; i++) {
+        first[i] = gdn_bf16_of_f32(x[i]);
+        second[i] = gdn_bf16_of_f32(x[i] - gdn_f32_of_bf16(first[i]));
+    }
+}
+
+/* The final norm, which takes the place of the residual stream, and the logits of the wanted rows.  Their matrix multiplies both
+ * parts of a row: no other rounding is so near to the logits, and a row here and there costs next to nothing. */
 static void head(const gdn_pass *f, const float *weight)
 {
     const gdn_forward_args *const a = f->a;
-    const size_t                  h = (size_t)f->m->config.hidden_size, stride = gdn_input_stride(h);
-    norm(f, weight);
+    const int                     h = f->m->config.hidden_size;
+    const size_t                  stride = gdn_input_stride((size_t)h);
+    const gdn_rms_norm_job        last = {f->n_rows, h,       GDN_F32,  (float)f->m->config.rms_eps, f->w->x, (size_t)h,
+                                          weight,    f->w->x, (size_t)h};
+    gdn_dense_rms_norm(f->compute, &last);
+    if (a->hidden) gdn_dense_round(f->compute, f->n_rows, h, f->w->x, (size_t)h, f->w->u, stride);
     for (size_t row = 0; a->hidden && row < (size_t)f->n_rows; row++)
-        gdn_f32_from_bf16(a->hidden + row * h, f->w->u + row * stride, h);
+        gdn_f32_from_bf16(a->hidden + row * (size_t)h, f->w->u + row * stride, (size_t)h);
     if (!a->n_wanted) return;
-    uint16_t *const rows = (uint16_t *)(void *)f->w->p[0];
-    for (int i = 0; i < a->n_wanted; i++)
-        memcpy(rows + (size_t)i * stride, f->w->u + (size_t)a->wanted[i] * stride, h * sizeof *rows);
+    gdn_threads_run(f->compute->threads, a->n_wanted, split_task, (void *)f);
     gdn_linear some = f->m->lm_head;
     if (a->n_logits) some.n_outputs = a->n_logits;
     gdn_product logits = {.linear = &some,
                           .n_rows = a->n_wanted,
-                          .x = rows,
+                          .split = 1,
+                          .x = (const uint16_t *)(const void *)f->w->p[0],
                           .x_stride = stride,
                           .y = a->logits,
                           .y_stride = (size_t)f->m->config.vocab_size};

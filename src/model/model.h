@@ -87,7 +87,8 @@ void       gdn_workspace_close(gdn_workspace *workspace);       /* NULL is allow
 size_t     gdn_workspace_bytes(const gdn_workspace *workspace); /* of its memory, without the scratch of the threads */
 
 /* Tokens of lanes 0..n_lanes-1 of `cache` and `kv`, lane after lane; ids are 0..V-1.  Logits [n_wanted][V] of the rows named in
- * `wanted`.  hidden [rows][h], when not NULL, receives the output of the last layer after the final norm. */
+ * `wanted`.  hidden [rows][h], when not NULL, receives the output of the last layer after the final norm, in
+ * bf16's numbers. */
 typedef struct gdn_forward_args {
     int            n_lanes;
     const int     *n_tokens; /* [n_lanes] */

@@ -24,7 +24,8 @@ static size_t widest_output(const gdn_model *model)
     const gdn_model_config *const c = &model->config;
     const gdn_delta_config        d = gdn_model_delta(c);
     const size_t                  HD = (size_t)c->n_heads * c->head_dim, C = (size_t)gdn_channels(&d);
-    return larger(larger(larger(2 * HD, C), (size_t)c->n_experts), widest_input(model));
+    const size_t                  head = gdn_input_stride((size_t)c->hidden_size); /* two rows of bf16 */
+    return larger(larger(larger(2 * HD, C), larger(head, (size_t)c->n_experts)), widest_input(model));
 }
 
 /* Space for n elements from *offset on, which moves behind it; NULL without a base: only the size is wanted. */

@@ -10,7 +10,7 @@
 
 static inline oracle_model *oracle_model_open(const char *folder); /* free with oracle_model_close */
 static inline oracle_model *oracle_model_open_rounding(
-    const char *folder);                                    /* rounds what a matrix multiplies to bf16, as gdn does */
+    const char *folder);                                    /* rounds what a matrix multiplies, as gdn does */
 static inline void oracle_model_close(oracle_model *model); /* NULL is allowed */
 
 typedef struct checkpoint_reader {
@@ -226,6 +226,7 @@ static inline oracle_model *checkpoint_open(const char *folder, int rounds)
     m->embed = checkpoint_matrix(&r, "", "embed_tokens.weight", V, h);
     m->lm_head =
         checkpoint_find(&r, "", "lm_head.weight") ? checkpoint_matrix(&r, "", "lm_head.weight", V, h) : m->embed;
+    m->lm_head.rounds = 2 * rounds;
     m->norm = checkpoint_numbers(&r, "", "norm.weight", h);
     m->blocks = checkpoint_own(m, L, sizeof *m->blocks);
     for (int l = 0; l < L; l++) {

@@ -1,6 +1,6 @@
 /* The shipped model at work: recorded conversations are rendered, answered greedily and marked.  The replies beside them are those
- * of the model's training code in float32; ours part from them only where two tokens are nearly as likely.  A quarter of the 1,504
- * by default, all with --all. */
+ * of the model's training code in float32; ours part from them only where two tokens are nearly as likely.  Keys and values are
+ * bf16, as the program has them.  A quarter of the 1,504 by default, all with --all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void trim(char *text, char **start)
 
 static void test_tasks(void **unused)
 {
-    const gdn_engine_options options = {.model = "models/demo", .n_sequences = 1};
+    const gdn_engine_options options = {.model = "models/demo", .kv_type = GDN_BF16, .n_sequences = 1};
     gdn_engine              *engine;
     gdn_sequence            *sequence;
     json_t                  *items = items_load();

@@ -18,6 +18,13 @@ static double to_bf16(double x)
     return ldexp(nearbyint(ldexp(part, 8)), exponent - 8);
 }
 
+/* The sum of as many numbers of bf16, each of what the ones before it leave; x itself for none. */
+static double rounded(double x, int n)
+{
+    const double first = n ? to_bf16(x) : x;
+    return n > 1 ? first + rounded(x - first, n - 1) : first;
+}
+
 /* y [n][rows] = x [n][cols] times the matrix.  Each sum is one chain, ascending; eight rows share a pass over the matrix
  * only because one alone would wait for its own additions. */
 static void product(const oracle_matrix *m, int n, const double *x, double *y)
@@ -29,7 +36,7 @@ static void product(const oracle_matrix *m, int n, const double *x, double *y)
         for (int j = 0; j < some; j++)
             for (int i = 0; i < m->cols; i++) {
                 const double from = x[(size_t)(t + j) * m->cols + i];
-                columns[i * TOGETHER + j] = m->rounds ? to_bf16(from) : from;
+                columns[i * TOGETHER + j] = rounded(from, m->rounds);
             }
         for (int o = 0; o < m->rows; o++) {
             const double *w = m->w + (size_t)o * m->cols;

@@ -18,7 +18,7 @@ typedef struct oracle_config {
 typedef struct oracle_matrix {
     int           rows, cols;
     const double *w;      /* [rows][cols] */
-    int           rounds; /* what it multiplies to bf16 first */
+    int           rounds; /* 1: what it multiplies to bf16 first; 2: to the sum of two, the second of what is left */
 } oracle_matrix;
 
 typedef struct oracle_swiglu {
@@ -44,7 +44,7 @@ typedef struct oracle_block {
 
 typedef struct oracle_model {
     oracle_config config;
-    int           rounds; /* every matrix */
+    int           rounds; /* every matrix once, lm_head twice */
     oracle_matrix embed, lm_head;
     const double *norm;
     oracle_block *blocks;                                  /* [L] */
