@@ -1,4 +1,4 @@
-/* A folder under /tmp that a test fills, and safetensors files that are taken apart, changed and written into it. */
+/* Files in the folder of a test, and safetensors files that are taken apart, changed and written into it. */
 #ifndef TESTS_UNIT_FILES_H
 #define TESTS_UNIT_FILES_H
 #include <setjmp.h>
@@ -7,13 +7,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "base/status.h"
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "support/folder.h"
 
-static char      folder[64];
 static gdn_error err;
 
 /* The call fails with this code and with this sentence. */
@@ -31,33 +30,6 @@ static gdn_error err;
         const int status_ = call;                 \
         if (status_) fail_msg("%s", err.message); \
     } while (0)
-
-static inline int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
-{
-    (void)st, (void)kind, (void)where;
-    return remove(path);
-}
-
-static inline int remove_folder(void **state)
-{
-    (void)state;
-    return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static inline int make_folder(void **state)
-{
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/gdn-format-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-/* A path in the folder; valid until the next call. */
-static inline const char *in_folder(const char *name)
-{
-    static char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
 
 static inline void store(const char *name, const void *bytes, size_t n)
 {
