@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWERS = 6, MADE = 26, AFTER = 3, PROMPT = 200, DEPTHS = 9 };
+enum { ANSWERS = 6, MADE = 22, AFTER = 3, PROMPT = 80 };
 
 typedef struct answer {
     gdn_sampler_options sampling;
@@ -73,13 +73,21 @@ static inline void record(gdn_engine *engine, answer *a, const char *chat)
     gdn_sampler_close(sampler);
 }
 
+/* Answers 2*i and 2*i+1 are to one prompt.  The first repeats it and comes to a new page, the second ends before one, and the third
+ * begins in the second page. */
 static inline int record_all(void **unused)
 {
     static const char *const chats[] = {
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"What is 12 + 30?\"}], \"add_generation_prompt\": true}",
-        ("{\"messages\": [{\"role\": \"user\", \"content\": \"Say this again: red blue red blue red blue green\"}], "
+        ("{\"messages\": [{\"role\": \"user\", \"content\": \"Say this again: red blue green red blue green yellow red "
+         "blue "
+         "green red blue green yellow white red blue green black white red blue green\"}], "
          "\"add_generation_prompt\": true, \"enable_thinking\": false}"),
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"Tell me a joke.\"}], \"add_generation_prompt\": true}"};
+        ("{\"messages\": [{\"role\": \"user\", \"content\": \"Tell me a story about a river.\"}], "
+         "\"add_generation_prompt\": true, \"enable_thinking\": false}"),
+        ("{\"messages\": [{\"role\": \"system\", \"content\": \"You are an old captain who has seen every sea and "
+         "every "
+         "harbour of the world, and who tells stories to whoever comes by. Speak slowly, and of storms.\"}, "
+         "{\"role\": \"user\", \"content\": \"Tell me a joke.\"}], \"add_generation_prompt\": true}")};
     const gdn_sampler_options sampled[] = {
         {.temperature = 0.9, .top_p = 0.95, .top_k = 40, .repetition_penalty = 1.1, .seed = 7},
         {.temperature = 1.3, .top_p = 1, .repetition_penalty = 1, .presence_penalty = 0.5, .seed = 8},
@@ -112,6 +120,7 @@ typedef struct maker {
     int           made, most; /* tokens picked; how many are to be */
     int           n_computed; /* tokens of the prompt that were not there yet */
     long          n_passes, n_drafted, n_accepted;
+    bool          returned; /* for whoever interrupts it */
     int32_t       drafts[GDN_DRAFTS_MAX];
 } maker;
 
@@ -176,8 +185,19 @@ static inline gdn_verify call_of(maker *m, const int32_t *drafts, int n_drafts)
                         .arg = m};
 }
 
+/* How many of the drafts that a call brought say what was picked, before the last pick. */
+static inline int n_right(const maker *m, const gdn_verify *call)
+{
+    const int      before = m->made - 1 - call->n_accepted;
+    const int32_t *truth = m->a->tokens + m->a->n_prompt + before;
+    int            n = 0;
+    while (n < call->n_drafted && n < m->most - before - 1 && call->drafts[n] == truth[n]) n++;
+    return n;
+}
+
 static inline void called(maker *m, const gdn_verify *call)
 {
+    if (call->drafts) assert_int_equal(call->n_accepted, n_right(m, call));
     assert_int_equal(call->next, m->made == m->most ? -1 : m->a->tokens[m->a->n_prompt + m->made - 1]);
     assert_in_range(call->n_drafted, 0, GDN_DRAFTS_MAX);
     assert_in_range(call->n_accepted, 0, call->n_drafted);

@@ -1,107 +1,7 @@
 /* The law for drafts: an answer made with any of them, right or wrong, has the tokens and the logits of the answer made token by
  * token, bit for bit, and so does all that follows. */
 #include "law/spec.h"
-#include "engine/parts.h"
 #include <math.h>
-
-/* ---- the matrix -------------------------------------------------------------------------------------------------------- */
-
-/* Drafts of the test, or of the engine. */
-typedef enum source { OWN_RIGHT, OWN_WRONG, OWN_RANDOM, OWN_PARTLY, ENGINE } source;
-
-/* Where the state of a sequence comes from: the tokens; the index of the engine; a file, in the middle of the answer. */
-typedef enum way { MISS, HIT, RESTORED } way;
-
-static void restore(maker *m)
-{
-    static const char path[] = "build/test_spec.state";
-    ACCEPTED(gdn_sequence_save(m->s, path, &err));
-    const int32_t other = 7;
-    ACCEPTED(gdn_sequence_set(m->s, &other, 1, NULL, NULL, NULL, &err));
-    ACCEPTED(gdn_sequence_load(m->s, path, &err));
-    expect_made(m);
-    remove(path);
-}
-
-/* Make n answers at once, until each has `most` tokens; answer i drafts to depth[i]. */
-static void make(gdn_engine *engine, const int *which, const int *depth, int n, source from, way how, long *n_accepted)
-{
-    maker m[ANSWERS];
-    rng   r = {31};
-    for (int i = 0; i < n; i++) {
-        m[i] = maker_open(engine, &answers[which[i]], MADE - 5 * i);
-        pick(&m[i], gdn_sequence_logits(m[i].s));
-    }
-    for (int left = n; left;) {
-        gdn_verify calls[ANSWERS];
-        int        maker_of[ANSWERS], n_calls = 0;
-        for (int i = n - 1; i >= 0; i--) { /* not in the order of the lanes */
-            if (m[i].made == m[i].most || (n > 1 && rng_below(&r, 4) == 0)) continue;
-            const int32_t *drafts = from == ENGINE ? NULL : drafts_of(&m[i], (style)from, depth[i], &r);
-            maker_of[n_calls] = i;
-            calls[n_calls++] = call_of(&m[i], drafts, depth[i]);
-        }
-        if (!n_calls) continue;
-        ACCEPTED(gdn_engine_verify(engine, calls, n_calls, &err));
-        for (int k = 0; k < n_calls; k++) {
-            called(&m[maker_of[k]], &calls[k]);
-            if (calls[k].drafts) assert_int_equal(calls[k].n_drafted, depth[maker_of[k]]);
-            left -= calls[k].next < 0;
-            if (how == RESTORED && m[maker_of[k]].n_passes == 4) restore(&m[maker_of[k]]);
-        }
-    }
-    for (int i = 0; i < n; i++) {
-        const gdn_draft_stats s = gdn_sequence_draft_stats(m[i].s);
-        assert_int_equal(s.n_passes, m[i].n_passes);
-        assert_int_equal(s.n_drafted, m[i].n_drafted);
-        assert_int_equal(s.n_accepted, m[i].n_accepted);
-        assert_int_equal(s.n_tokens, m[i].most - 1);
-        if (how == MISS) assert_int_equal(m[i].n_computed, m[i].a->n_prompt);
-        if (from == OWN_RIGHT) assert_true(m[i].n_accepted >= (m[i].most - 1) * depth[i] / (depth[i] + 1));
-        if (from == OWN_WRONG) assert_int_equal(m[i].n_accepted, 0);
-        if (n_accepted) *n_accepted += m[i].n_accepted;
-        go_on(&m[i]);
-        maker_close(&m[i]);
-    }
-}
-
-static void matrix(void **unused)
-{
-    static const struct {
-        gdn_drafter drafter;
-        source      from, last;
-    } ways[] = {{GDN_DRAFTER_OFF, OWN_RIGHT, OWN_PARTLY},
-                {GDN_DRAFTER_LOOKUP, ENGINE, ENGINE},
-                {GDN_DRAFTER_MTP, ENGINE, ENGINE},
-                {GDN_DRAFTER_AUTO, OWN_PARTLY, ENGINE}};
-    (void)unused;
-    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
-        for (way how = MISS; how <= RESTORED; how++) {
-            const int                threads = how == RESTORED ? 1 : 1 + (int)how;
-            long                     n_accepted = 0;
-            const gdn_engine_options options = {.n_threads = threads,
-                                                .n_sequences = ANSWERS,
-                                                .drafter = ways[w].drafter,
-                                                .n_drafts = GDN_DRAFTS_MAX,
-                                                .reuse_bytes = how == MISS ? -1 : 0};
-            gdn_engine              *engine = open_engine(&options);
-            for (source from = ways[w].from; from <= ways[w].last; from++)
-                for (int d = 0; d <= DEPTHS; d += how == RESTORED ? 3 : 1) {
-                    const int deep = d < DEPTHS ? d : GDN_DRAFTS_MAX, mixed[] = {deep, 0, 3, deep};
-                    const int batch[] = {(d + 1) % ANSWERS, (d + 2) % ANSWERS, (d + 3) % ANSWERS, (d + 4) % ANSWERS};
-                    const int alone = d % ANSWERS;
-                    make(engine, &alone, &deep, 1, from, how, &n_accepted);
-                    make(engine, batch, mixed, 4, from, how, &n_accepted);
-                }
-            print_message("drafter %d, %s, %d threads: %ld drafts accepted\n", (int)ways[w].drafter,
-                          how == MISS  ? "miss"
-                          : how == HIT ? "hit"
-                                       : "restored",
-                          threads, n_accepted);
-            assert_true(n_accepted > 20);
-            gdn_engine_close(engine);
-        }
-}
 
 /* ---- the ends of texts ------------------------------------------------------------------------------------------------- */
 
@@ -218,20 +118,28 @@ static void forks(void **unused)
 
 /* ---- distribution -------------------------------------------------------------------------------------------------------- */
 
-/* With fixed logits, draws with a draft: all of them, and those that follow a rejection, have the distribution of the logits. */
+enum { AT_ONCE = 16 };
+
+static const double TEMPERATURE = 2; /* so that many tokens are drawn */
+
+static int n_draws = 16000; /* 100,000 with --all */
+
+/* Picks of a call, and the logits that they must see: after its token, and after the draft. */
 typedef struct drawer {
     gdn_sampler *sampler;
-    int32_t      first;
-    int          n_calls;
+    const float *rows[2];
+    int32_t      picked[2];
+    int          n;
 } drawer;
 
 static int32_t draw(void *arg, const float *logits)
 {
-    drawer       *d = arg;
+    drawer *d = arg;
+    assert_in_range(d->n, 0, 1);
+    assert_memory_equal(logits, d->rows[d->n], (size_t)V * sizeof *logits);
     const int32_t token = gdn_sampler_pick(d->sampler, logits, NULL);
     gdn_sampler_accept(d->sampler, token, true);
-    if (!d->n_calls++) d->first = token;
-    return token;
+    return d->picked[d->n++] = token;
 }
 
 /* Sum over the tokens of (seen - expected)^2 / expected, those with fewer than 5 expected taken together; *freedom: degrees. */
@@ -265,62 +173,97 @@ static double too_much(int freedom)
     return freedom * z * z * z;
 }
 
+/* Probabilities of the tokens; returns the likeliest. */
+static int32_t softmax(const float *logits, double *p)
+{
+    double  sum = 0;
+    int32_t best = 0;
+    for (int i = 0; i < V; i++) sum += p[i] = i < n_usable ? exp((double)logits[i] / TEMPERATURE) : 0;
+    for (int i = 0; i < V; i++) {
+        p[i] /= sum;
+        if (p[i] > p[best]) best = i;
+    }
+    return best;
+}
+
+static void expect_distribution(const char *what, const long *seen, const double *p, long n)
+{
+    int          freedom;
+    const double sum = chi_square(seen, p, n, &freedom);
+    print_message("%s: %ld draws, chi-square %.1f of %d\n", what, n, sum, freedom);
+    assert_true(freedom >= 20 && sum < too_much(freedom));
+}
+
+/* n draws with a draft each, in forks of the first `length` tokens of an answer: of the token after the next one into seen[0][V],
+ * and where that was the draft, of the one after it into seen[1][V]. */
+static void draw_many(const answer *a, int length, drawer d, int n, long *seen)
+{
+    const int32_t draft = a->tokens[length + 1];
+    gdn_engine   *engine = open_engine(
+          &(gdn_engine_options){.n_threads = 1, .n_sequences = 1 + AT_ONCE, .n_drafts = 1, .reuse_bytes = -1});
+    gdn_sequence *base = NULL, *forks[AT_ONCE];
+    ACCEPTED(gdn_sequence_open(&base, engine, &err));
+    ACCEPTED(gdn_sequence_set(base, a->tokens, length, NULL, NULL, NULL, &err));
+    for (int done = 0; done < n; done += AT_ONCE) {
+        drawer     drawers[AT_ONCE];
+        gdn_verify calls[AT_ONCE];
+        for (int i = 0; i < AT_ONCE; i++) {
+            ACCEPTED(gdn_sequence_fork(&forks[i], base, &err));
+            drawers[i] = d;
+            calls[i] = (gdn_verify){.sequence = forks[i],
+                                    .token = a->tokens[length],
+                                    .drafts = &draft,
+                                    .n_drafts = 1,
+                                    .pick = draw,
+                                    .arg = &drawers[i]};
+        }
+        ACCEPTED(gdn_engine_verify(engine, calls, AT_ONCE, &err));
+        for (int i = 0; i < AT_ONCE; i++) {
+            const drawer *got = &drawers[i];
+            assert_int_equal(calls[i].n_accepted, got->picked[0] == draft);
+            assert_int_equal(got->n, 1 + calls[i].n_accepted);
+            assert_int_equal(calls[i].next, got->picked[calls[i].n_accepted]);
+            seen[got->picked[0]]++;
+            if (calls[i].n_accepted) seen[V + got->picked[1]]++;
+            gdn_sequence_close(forks[i]);
+        }
+    }
+    gdn_sequence_close(base);
+    gdn_engine_close(engine);
+}
+
+/* Draws with a draft have the distribution of the logits: all of them, those that are not the draft, those that follow it. */
 static void distribution(void **unused)
 {
-    enum { DRAWS = 100000 };
-    const answer *a = &answers[4];
-    const int     n_ids = 512; /* of the demo's: enough kinds of tokens, and quick to draw from */
-    long         *seen = calloc((size_t)V, sizeof *seen), *after = calloc((size_t)V, sizeof *after);
-    double       *p = calloc((size_t)V, sizeof *p), *rest = calloc((size_t)V, sizeof *rest);
-    float        *rows = malloc(2 * (size_t)V * sizeof *rows);
+    const answer *const a = &answers[4];
+    long               *seen = calloc(2 * (size_t)V, sizeof *seen);
+    double             *p = malloc(2 * (size_t)V * sizeof *p);
+    int                 at = 1;
     (void)unused;
-    assert_true(seen && after && p && rest && rows);
-    int n_tested = 0;
-    for (int at = 0; at < MADE && n_tested < 1; at++) {
-        const float *logits = logits_at(a, at);
-        double       sum = 0;
-        int          best = 0;
-        for (int i = 0; i < n_ids; i++) {
-            if (logits[i] > logits[best]) best = i;
-            sum += exp((double)logits[i]);
-        }
-        for (int i = 0; i < V; i++) p[i] = i < n_ids ? exp((double)logits[i]) / sum : 0;
-        if (p[best] > 0.7 || p[best] < 0.3) continue; /* both ends must be frequent */
-        n_tested++;
-        for (int i = 0; i < V; i++) rest[i] = i == best ? 0 : p[i] / (1 - p[best]);
-        memset(seen, 0, (size_t)V * sizeof *seen);
-        memset(after, 0, (size_t)V * sizeof *after);
-        memcpy(rows, logits, (size_t)V * sizeof *rows);
-        memcpy(rows + V, logits, (size_t)V * sizeof *rows);
-        drawer                    d = {0};
-        const gdn_sampler_options options = {
-            .temperature = 1, .top_p = 1, .repetition_penalty = 1, .seed = (uint64_t)at};
-        ACCEPTED(gdn_sampler_open(&d.sampler, V, n_ids, &options, &err));
-        long          n_accepted = 0, n_rejected = 0;
-        const int32_t draft = best;
-        for (int i = 0; i < DRAWS; i++) {
-            int32_t next;
-            d.n_calls = 0;
-            const int accepted = gdn_judge(rows, (size_t)V, &draft, 1, draw, &d, &next);
-            assert_int_equal(accepted, d.first == draft);
-            assert_int_equal(d.n_calls, 1 + accepted);
-            seen[d.first]++;
-            if (accepted) n_accepted++;
-            else after[next]++, n_rejected++;
-        }
-        int          f_all, f_rest;
-        const double all = chi_square(seen, p, DRAWS, &f_all), others = chi_square(after, rest, n_rejected, &f_rest);
-        const double sd = sqrt(DRAWS * p[best] * (1 - p[best]));
-        print_message(
-            "after %d tokens: p(draft) %.4f, accepted %.4f; chi-square %.1f of %d, after a rejection %.1f of %d\n", at,
-            p[best], (double)n_accepted / DRAWS, all, f_all, others, f_rest);
-        assert_true(f_all >= 3 && all < too_much(f_all));
-        assert_true(f_rest >= 2 && others < too_much(f_rest));
-        assert_true(fabs((double)n_accepted - DRAWS * p[best]) < 5 * sd);
-        gdn_sampler_close(d.sampler);
+    assert_true(seen && p);
+    for (;; at++) { /* a draft that is right about every other time, and something to draw after it */
+        assert_true(at + 1 < MADE);
+        const int32_t draft = softmax(logits_at(a, at), p), next = softmax(logits_at(a, at + 1), p + V);
+        if (draft == a->tokens[a->n_prompt + at] && p[draft] > 0.3 && p[draft] < 0.7 && p[V + next] < 0.9) break;
     }
-    assert_int_equal(n_tested, 1);
-    free(seen), free(after), free(p), free(rest), free(rows);
+    const int32_t             draft = a->tokens[a->n_prompt + at];
+    const double              p_draft = p[draft], sd = sqrt(n_draws * p_draft * (1 - p_draft));
+    const gdn_sampler_options options = {.temperature = TEMPERATURE, .top_p = 1, .repetition_penalty = 1, .seed = 4};
+    drawer                    d = {.rows = {logits_at(a, at), logits_at(a, at + 1)}};
+    ACCEPTED(gdn_sampler_open(&d.sampler, V, n_usable, &options, &err));
+    draw_many(a, a->n_prompt + at - 1, d, n_draws, seen);
+    const long n_accepted = seen[draft];
+    print_message("p(draft) %.4f, accepted %.4f\n", p_draft, (double)n_accepted / n_draws);
+    assert_true(fabs((double)n_accepted - n_draws * p_draft) < 5 * sd);
+    expect_distribution("all", seen, p, n_draws);
+    expect_distribution("after the draft", seen + V, p + V, n_accepted);
+    seen[draft] = 0;
+    p[draft] = 0;
+    for (int i = 0; i < V; i++) p[i] /= 1 - p_draft;
+    expect_distribution("not the draft", seen, p, n_draws - n_accepted);
+    gdn_sampler_close(d.sampler);
+    free(seen);
+    free(p);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------------------------------------ */
@@ -378,10 +321,11 @@ static void refusals(void **unused)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(matrix),       cmocka_unit_test(stops_among_accepted),
-                                       cmocka_unit_test(full),         cmocka_unit_test(forks),
-                                       cmocka_unit_test(distribution), cmocka_unit_test(refusals)};
+    if (argc == 2 && strcmp(argv[1], "--all") == 0) n_draws = 100000;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(stops_among_accepted), cmocka_unit_test(full),
+                                       cmocka_unit_test(forks), cmocka_unit_test(distribution),
+                                       cmocka_unit_test(refusals)};
     return cmocka_run_group_tests_name("drafts", tests, record_all, forget_all);
 }
