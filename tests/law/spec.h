@@ -46,7 +46,7 @@ static inline gdn_sampler *sampler_of(const answer *a)
 
 static inline const float *logits_at(const answer *a, int made) { return a->logits + (size_t)made * V; }
 
-/* The token by token run: no drafts anywhere near. */
+/* The token by token run: no drafts anywhere near, and nothing is reused. */
 static inline void record(gdn_engine *engine, answer *a, const char *chat)
 {
     gdn_ids       ids = {0};
@@ -92,7 +92,7 @@ static inline int record_all(void **unused)
         {.temperature = 0.9, .top_p = 0.95, .top_k = 40, .repetition_penalty = 1.1, .seed = 7},
         {.temperature = 1.3, .top_p = 1, .repetition_penalty = 1, .presence_penalty = 0.5, .seed = 8},
         {.temperature = 0.5, .top_p = 1, .min_p = 0.05, .repetition_penalty = 1, .seed = 9}};
-    gdn_engine *engine = open_engine(&(gdn_engine_options){.n_threads = 1});
+    gdn_engine *engine = open_engine(&(gdn_engine_options){.n_threads = 1, .reuse_bytes = -1});
     (void)unused;
     V = gdn_engine_vocab_size(engine);
     n_usable = gdn_engine_n_usable(engine);

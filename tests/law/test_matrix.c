@@ -27,6 +27,8 @@ typedef struct cell {
     rng         r;
 } cell;
 
+static cell playing; /* for the message when it fails */
+
 /* What happened; drafts are those that the cell is about, of its first LIKE_CELL answers. */
 typedef struct tally {
     int  n_cells, deepest; /* most drafts of an answer in a pass */
@@ -42,7 +44,7 @@ static int most_of(int i) { return MADE - i * (i + 1); }
 static gdn_engine *open_cold(const cell *c)
 {
     return open_engine(&(gdn_engine_options){.n_threads = c->n_threads,
-                                             .n_sequences = BATCH,
+                                             .n_sequences = c->n_answers,
                                              .kv_tokens = 8192,
                                              .drafter = c->drafter,
                                              .n_drafts = GDN_DRAFTS_MAX,
@@ -244,8 +246,8 @@ static int play_depth(gdn_drafter drafter, int depth, rng *r, tally *t)
     for (way how = MISS; how < WAYS; how++)
         for (int n_answers = 1; n_answers <= BATCH; n_answers += BATCH - 1)
             for (int n_threads = 1; n_threads <= THREADS; n_threads++) {
-                cell c = {drafter, depth, how, n_answers, n_threads, {rng_u32(r)}};
-                play(&c, t);
+                playing = (cell){drafter, depth, how, n_answers, n_threads, {rng_u32(r)}};
+                play(&playing, t);
             }
     expect_drafts(depth, t);
     return t->n_cells;
@@ -272,8 +274,18 @@ static void matrix(void **unused)
     assert_int_equal(n_more, (4 * 2 + 1) * 3 * 2 * 2);
 }
 
+static int say_where(void **unused)
+{
+    static const char *const ways[] = {"computed", "hit", "restored"};
+    (void)unused;
+    if (playing.n_answers)
+        print_message("the last cell: drafts %s, depth %d, %s, %d at once, %d threads\n", name_of(playing.drafter),
+                      playing.depth, ways[playing.how], playing.n_answers, playing.n_threads);
+    return 0;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(matrix)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(matrix, say_where)};
     return cmocka_run_group_tests_name("the matrix of drafts", tests, record_all, forget_all);
 }
