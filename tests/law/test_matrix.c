@@ -269,6 +269,7 @@ static void matrix(void **unused)
         }
         report(drafters[d], of_depth);
     }
+    playing.n_answers = 0;
     print_message("%d cells of the law, %d more\n", n_law, n_more);
     assert_int_equal(n_law, 3 * 9 * 3 * 2 * 2);
     assert_int_equal(n_more, (4 * 2 + 1) * 3 * 2 * 2);

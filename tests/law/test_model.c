@@ -1,305 +1,51 @@
 /* The law for a whole model: the logits and the hidden state of every token, and what a lane keeps, depend on the tokens
  * of the lane alone: of a dense model and of two with experts.  The reference is each sequence alone, in one call, at the best level with one thread. */
-#include "law/run.h"
-#include "support/fpmode.h"
-#include "law/model.h"
-#include "support/random.h"
+#include "law/batch.h"
 
-enum { SEQUENCES = 4, LONG = 0, SHORT = 3, MAX_TOKENS = 150, WINDOW = 4 };
+enum { WINDOW = 4 };
 
-static const int      lengths[SEQUENCES] = {MAX_TOKENS, 41, 90, 20}; /* of the last, few enough for the level "ref" */
-static const gdn_type kv_types[] = {GDN_F32, GDN_BF16};
-
-/* A sequence and what must come out of it. */
-typedef struct sequence {
-    int      n;
-    int32_t *tokens;
-    float   *logits, *hidden; /* [n][V], [n][h] */
-    float   *memory;          /* after all of it: see session_memory */
-} sequence;
-
-static const char  *folder;
-static gdn_model   *model;
-static gdn_compute *best;                    /* one thread */
-static sequence     sequences[2][SEQUENCES]; /* of each type of keys and values */
-static int          V, h;
-
-/* ---- references ---------------------------------------------------------------------------------------------------- */
-
-static float *numbers(size_t n)
+static void fill_sequence(sequence *q, int number, gdn_type kv_type)
 {
-    float *p = malloc((n + 1) * sizeof *p);
-    assert_non_null(p);
-    return p;
-}
-
-static sequence sequence_open(int number, gdn_type kv_type)
-{
-    const int            n = lengths[number];
-    const session_config config = {.n_lanes = 1, .max_rows = n, .max_positions = n, .kv_type = kv_type};
+    const session_config config = {.n_lanes = 1, .max_rows = q->n, .max_positions = q->n, .kv_type = kv_type};
     session              s = session_open(model, best, &config);
-    sequence             q = {.n = n, .logits = numbers((size_t)n * V), .hidden = numbers((size_t)n * h)};
     rng                  r = {1000u + (unsigned)number}; /* the same tokens for both types */
-    q.tokens = malloc((size_t)n * sizeof *q.tokens);
-    assert_non_null(q.tokens);
-    for (int i = 0; i < n; i++) q.tokens[i] = rng_below(&r, V);
-    assert_ok(session_forward(&s, &n, q.tokens, q.logits, q.hidden, &ok_err));
-    q.memory = numbers(session_memory_size(&s));
-    assert_true(session_memory(&s, 0, q.memory));
+    for (int i = 0; i < q->n; i++) q->tokens[i] = rng_below(&r, V);
+    assert_ok(session_forward(&s, &q->n, q->tokens, q->logits, q->out, &ok_err));
+    q->memory = numbers(session_memory_size(&s));
+    assert_true(session_memory(&s, 0, q->memory));
     session_close(&s);
-    return q;
 }
-
-static int open_all(void **unused)
-{
-    (void)unused;
-    model = model_load(folder);
-    best = demo_compute(NULL, 1);
-    V = model->config.vocab_size;
-    h = model->config.hidden_size;
-    for (int type = 0; type < 2; type++)
-        for (int i = 0; i < SEQUENCES; i++) sequences[type][i] = sequence_open(i, kv_types[type]);
-    return 0;
-}
-
-static int close_all(void **unused)
-{
-    (void)unused;
-    for (int i = 0; i < 2 * SEQUENCES; i++) {
-        sequence *const q = &sequences[i / SEQUENCES][i % SEQUENCES];
-        free(q->tokens);
-        free(q->logits);
-        free(q->hidden);
-        free(q->memory);
-    }
-    gdn_compute_close(best);
-    gdn_model_close(model);
-    return 0;
-}
-
-/* ---- batches of sequences --------------------------------------------------------------------------------------------- */
-
-/* A session whose lanes are sequences, and how far each has come. */
-typedef struct batch {
-    session         s;
-    const sequence *lanes[MAX_RUN_LANES];
-    int             done[MAX_RUN_LANES];
-    const char     *what; /* for messages */
-    int             type;
-} batch;
 
 static batch batch_open(gdn_compute *compute, int type, const int *which, const session_config *config,
                         const char *what)
 {
     session_config c = *config;
-    batch          b = {.what = what, .type = type};
+    batch          b = {.what = what, .type = type, .n_lanes = config->n_lanes};
     c.kv_type = kv_types[type];
     if (!c.max_rows) c.max_rows = c.n_lanes * MAX_TOKENS;
     if (!c.max_positions) c.max_positions = MAX_TOKENS;
     for (int i = 0; i < c.n_lanes; i++) b.lanes[i] = &sequences[type][which[i]];
     b.s = session_open(model, compute, &c);
+    b.kv = b.s.kv;
     return b;
+}
+
+static batch batch_of(gdn_compute *compute, int type, const int *which, int n_lanes, const char *what)
+{
+    const session_config config = {.n_lanes = n_lanes};
+    return batch_open(compute, type, which, &config, what);
 }
 
 static void batch_close(batch *b) { session_close(&b->s); }
 
-static void same_row(const batch *b, int lane, int position, const char *what, const float *got, const float *want,
-                     int n)
+static gdn_status run_rows(batch *b, const int *n, const int32_t *tokens, const float *in, float *logits, float *out,
+                           gdn_error *err)
 {
-    for (int i = 0; i < n; i++)
-        if (memcmp(&got[i], &want[i], sizeof *got) != 0)
-            fail_msg(
-                "%s: level %s, %d threads, kv %s: lane %d of %d (%d tokens), position %d: %s[%d] is %a, alone it is %a",
-                b->what, gdn_compute_level(b->s.compute), gdn_compute_threads(b->s.compute), b->type ? "bf16" : "f32",
-                lane, b->s.config.n_lanes, b->lanes[lane]->n, position, what, i, (double)got[i], (double)want[i]);
+    (void)in;
+    return session_forward(&b->s, n, tokens, logits, out, err);
 }
 
-/* Feed the next n[lane] tokens; of lane i only the first right[i] are those of its sequence, others are wrong (right NULL: all
- * are right).  Every row up to the first wrong token must be as alone.  `done` does not move. */
-static void feed_batch(batch *b, const int *n, const int *right)
-{
-    const int n_lanes = b->s.config.n_lanes;
-    int       n_rows = 0, row = 0;
-    for (int i = 0; i < n_lanes; i++) n_rows += n[i];
-    int32_t *const tokens = malloc(((size_t)n_rows + 1) * sizeof *tokens);
-    float *const logits = numbers((size_t)n_rows * V), *const hidden = numbers((size_t)n_rows * h);
-    assert_non_null(tokens);
-    for (int i = 0; i < n_lanes; i++)
-        for (int t = 0; t < n[i]; t++) {
-            const int at = b->done[i] + t;
-            tokens[row++] = right && t >= right[i] ? (int32_t)((at * 37 + 5) % V) : b->lanes[i]->tokens[at];
-        }
-    assert_ok(session_forward(&b->s, n, tokens, logits, hidden, &ok_err));
-    row = 0;
-    for (int i = 0; i < n_lanes; row += n[i++])
-        for (int t = 0; t < (right ? right[i] : n[i]); t++) {
-            const size_t at = (size_t)(b->done[i] + t), r = (size_t)(row + t);
-            same_row(b, i, (int)at, "hidden", hidden + r * h, b->lanes[i]->hidden + at * h, h);
-            same_row(b, i, (int)at, "logits", logits + r * V, b->lanes[i]->logits + at * V, V);
-        }
-    free(tokens);
-    free(logits);
-    free(hidden);
-}
-
-static void move(batch *b, const int *n)
-{
-    for (int i = 0; i < b->s.config.n_lanes; i++) {
-        b->done[i] += n[i];
-        assert_int_equal(gdn_kv_length(b->s.kv, i), b->done[i]);
-        assert_int_equal(gdn_cache_lane_offset(b->s.cache, i), b->done[i]);
-    }
-}
-
-static void step(batch *b, const int *n)
-{
-    feed_batch(b, n, NULL);
-    move(b, n);
-}
-
-/* The sequence of a lane is done: the lane holds what it holds alone. */
-static void assert_end(const batch *b, int lane)
-{
-    const size_t n = session_memory_size(&b->s);
-    float *const memory = numbers(n);
-    assert_int_equal(b->done[lane], b->lanes[lane]->n);
-    assert_true(session_memory(&b->s, lane, memory));
-    same_row(b, lane, b->done[lane], "memory", memory, b->lanes[lane]->memory, (int)n);
-    free(memory);
-}
-
-static void assert_ends(const batch *b)
-{
-    for (int i = 0; i < b->s.config.n_lanes; i++) assert_end(b, i);
-}
-
-/* Sizes of the next pieces, each at most `most`, some 0 when there are several lanes; false when all is done. */
-static bool next_pieces(const batch *b, rng *r, int most, int *n)
-{
-    const int n_lanes = b->s.config.n_lanes;
-    int       left = 0, n_rows = 0;
-    for (int i = 0; i < n_lanes; i++) left += b->lanes[i]->n - b->done[i];
-    if (!left) return false;
-    while (n_rows == 0)
-        for (int i = 0; i < n_lanes; i++) {
-            const int rest = b->lanes[i]->n - b->done[i],
-                      piece = n_lanes > 1 ? rng_below(r, most + 1) : 1 + rng_below(r, most);
-            n[i] = piece < rest ? piece : rest;
-            n_rows += n[i];
-        }
-    return true;
-}
-
-static void finish(batch *b, rng *r, int most)
-{
-    int n[MAX_RUN_LANES];
-    while (next_pieces(b, r, most, n)) step(b, n);
-    assert_ends(b);
-}
-
-/* Lanes `which` from nothing to their ends: whole when most is 0. */
-static void run_batch(gdn_compute *compute, int type, const int *which, int n_lanes, rng *r, int most, const char *what)
-{
-    const session_config config = {.n_lanes = n_lanes};
-    batch                b = batch_open(compute, type, which, &config, what);
-    if (most == 0) {
-        int n[MAX_RUN_LANES];
-        for (int i = 0; i < n_lanes; i++) n[i] = b.lanes[i]->n;
-        step(&b, n);
-    }
-    finish(&b, r, most);
-    batch_close(&b);
-}
-
-/* ---- pieces, strangers, threads, levels ------------------------------------------------------------------------------ */
-
-static void pieces(void **unused)
-{
-    (void)unused;
-    static const int sizes[] = {0, 1, 5, 33, 64, 100};
-    rng              r = {11};
-    for (int type = 0; type < 2; type++)
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-            run_batch(best, type, &(int){LONG}, 1, &r, sizes[i], "pieces");
-}
-
-static void strangers(void **unused)
-{
-    (void)unused;
-    static const int sizes[] = {0, 1, 4, 40, 70};
-    rng              r = {12};
-    for (int type = 0; type < 2; type++)
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            int which[] = {0, 1, 2, 3, 1}; /* one of them twice */
-            rng_shuffle(&r, which, 5);
-            run_batch(best, type, which, 3 + rng_below(&r, 3), &r, sizes[i], "strangers");
-        }
-}
-
-static void threads(void **unused)
-{
-    (void)unused;
-    rng r = {13};
-    for (int n = 1; n <= 3; n++) {
-        gdn_compute *const compute = demo_compute(NULL, n);
-        for (int type = 0; type < 2; type++) {
-            run_batch(compute, type, &(int){LONG}, 1, &r, 0, "threads");
-            run_batch(compute, type, (const int[]){2, 0, 1}, 3, &r, 40, "threads");
-            run_batch(compute, type, &(int){SHORT}, 1, &r, 1, "threads");
-        }
-        gdn_compute_close(compute);
-    }
-}
-
-static void levels(void **unused)
-{
-    (void)unused;
-    rng r = {14};
-    int n_levels = 0;
-    for (int i = 0; gdn_kernels_level(i); i++) {
-        gdn_compute *compute = NULL;
-        gdn_error    err = {0};
-        const char  *name = gdn_kernels_level(i)->name;
-        if (gdn_compute_open(&compute, name, 1, &err) == GDN_UNSUPPORTED && i > 0) continue;
-        assert_non_null(compute);
-        n_levels++;
-        for (int type = 0; type < 2; type++) {
-            run_batch(compute, type, &(int){SHORT}, 1, &r, 9, "levels");
-            if (i == 0) continue; /* slow */
-            run_batch(compute, type, &(int){LONG}, 1, &r, 0, "levels");
-            run_batch(compute, type, (const int[]){1, 0, 2}, 3, &r, 50, "levels");
-            run_batch(compute, type, &(int){2}, 1, &r, 1, "levels");
-        }
-        gdn_compute_close(compute);
-    }
-    print_message("levels: %d\n", n_levels);
-    assert_true(n_levels >= 1);
-}
-
-/* The caller's rounding and flushing have no part in it, and are left alone. */
-static void floating_point_mode(void **unused)
-{
-    (void)unused;
-    const fpmode before = fpmode_get();
-    for (int direction = 0; direction < FPMODE_DIRECTIONS; direction++)
-        for (int flush = 0; flush < 2; flush++) {
-            const session_config config = {.n_lanes = 1, .max_rows = MAX_TOKENS, .max_positions = MAX_TOKENS};
-            const sequence      *q = &sequences[0][1];
-            batch                b = batch_open(best, 0, &(int){1}, &config, "floating-point mode");
-            float *const         logits = numbers((size_t)q->n * V);
-            gdn_error            err;
-            fpmode_put(fpmode_make(direction, flush));
-            const gdn_status status = session_forward(&b.s, &q->n, q->tokens, logits, NULL, &err);
-            const fpmode     after = fpmode_get();
-            fpmode_put(before);
-            assert_int_equal(status, GDN_OK);
-            assert_int_equal(after, fpmode_make(direction, flush));
-            for (int t = 0; t < q->n; t++)
-                same_row(&b, 0, t, "logits", logits + (size_t)t * V, q->logits + (size_t)t * V, V);
-            free(logits);
-            batch_close(&b);
-        }
-}
+/* ---- what is wanted -------------------------------------------------------------------------------------------------- */
 
 /* Logits of any rows, in any order, none, one twice. */
 static void wanted(void **unused)
@@ -562,9 +308,8 @@ int main(void)
         cmocka_unit_test(rounds),  cmocka_unit_test(bad_arguments), cmocka_unit_test(no_page),
         cmocka_unit_test(no_slot), cmocka_unit_test(in_a_round),    cmocka_unit_test(padded),
     };
-    static const char *const folders[] = {DEMO_FOLDER, "tests/checkpoints/tiny-moe", "tests/checkpoints/tiny-next"};
-    int                      failed = 0;
-    for (int i = 0; i < 3; i++) {
+    int failed = 0;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         folder = folders[i];
         failed += cmocka_run_group_tests_name(folder, tests, open_all, close_all);
     }
