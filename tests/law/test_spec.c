@@ -118,11 +118,9 @@ static void forks(void **unused)
 
 /* ---- distribution -------------------------------------------------------------------------------------------------------- */
 
-enum { AT_ONCE = 16 };
+enum { AT_ONCE = 16, DRAWS = 100000 };
 
 static const double TEMPERATURE = 2; /* so that many tokens are drawn */
-
-static int n_draws = 16000; /* 100,000 with --all */
 
 /* Picks of a call, and the logits that they must see: after its token, and after the draft. */
 typedef struct drawer {
@@ -247,20 +245,20 @@ static void distribution(void **unused)
         if (draft == a->tokens[a->n_prompt + at] && p[draft] > 0.3 && p[draft] < 0.7 && p[V + next] < 0.9) break;
     }
     const int32_t             draft = a->tokens[a->n_prompt + at];
-    const double              p_draft = p[draft], sd = sqrt(n_draws * p_draft * (1 - p_draft));
+    const double              p_draft = p[draft], sd = sqrt(DRAWS * p_draft * (1 - p_draft));
     const gdn_sampler_options options = {.temperature = TEMPERATURE, .top_p = 1, .repetition_penalty = 1, .seed = 4};
     drawer                    d = {.rows = {logits_at(a, at), logits_at(a, at + 1)}};
     ACCEPTED(gdn_sampler_open(&d.sampler, V, n_usable, &options, &err));
-    draw_many(a, a->n_prompt + at - 1, d, n_draws, seen);
+    draw_many(a, a->n_prompt + at - 1, d, DRAWS, seen);
     const long n_accepted = seen[draft];
-    print_message("p(draft) %.4f, accepted %.4f\n", p_draft, (double)n_accepted / n_draws);
-    assert_true(fabs((double)n_accepted - n_draws * p_draft) < 5 * sd);
-    expect_distribution("all", seen, p, n_draws);
+    print_message("p(draft) %.4f, accepted %.4f\n", p_draft, (double)n_accepted / DRAWS);
+    assert_true(fabs((double)n_accepted - DRAWS * p_draft) < 5 * sd);
+    expect_distribution("all", seen, p, DRAWS);
     expect_distribution("after the draft", seen + V, p + V, n_accepted);
     seen[draft] = 0;
     p[draft] = 0;
     for (int i = 0; i < V; i++) p[i] /= 1 - p_draft;
-    expect_distribution("not the draft", seen, p, n_draws - n_accepted);
+    expect_distribution("not the draft", seen, p, DRAWS - n_accepted);
     gdn_sampler_close(d.sampler);
     free(seen);
     free(p);
@@ -321,9 +319,8 @@ static void refusals(void **unused)
     }
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc == 2 && strcmp(argv[1], "--all") == 0) n_draws = 100000;
     const struct CMUnitTest tests[] = {cmocka_unit_test(stops_among_accepted), cmocka_unit_test(full),
                                        cmocka_unit_test(forks), cmocka_unit_test(distribution),
                                        cmocka_unit_test(refusals)};
