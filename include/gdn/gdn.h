@@ -65,7 +65,8 @@ typedef struct gdn_engine_options {
                                      * drafter, else none */
 } gdn_engine_options;
 
-/* Load everything.  All memory that steps need is taken here and in gdn_sequence_open; what is not used stays untouched.
+/* Load everything, the weights last: what is wrong with options, JSON files, tokenizer or cache_dir is said before they are read.
+ * All memory that steps need is taken here and in gdn_sequence_open; what is not used stays untouched.
  * IO, BAD_FILE, UNSUPPORTED: a file, the model or the CPU level, as the message says; BAD_ARGUMENT: an option out of its range;
  * NO_MEMORY.  Free with gdn_engine_close, after its sequences. */
 gdn_status gdn_engine_open(gdn_engine **out, const gdn_engine_options *options, gdn_error *err);

@@ -41,22 +41,26 @@ static gdn_status add_file(uint64_t *sum, const char *folder, const char *name, 
     return s;
 }
 
-static gdn_status load_model(gdn_engine *e, const gdn_engine_options *o, gdn_error *err)
+/* What the small files of the folder say. */
+static gdn_status load_config(gdn_engine *e, gdn_model_config *config, const char *folder, gdn_error *err)
 {
-    gdn_tensors      tensors = {0};
-    gdn_checkpoint   checkpoint = {0};
-    gdn_model_config config;
-    gdn_status       s = gdn_model_config_load(&config, o->model, err);
-    if (!s) s = gdn_generation_config_load(&e->generation, o->model, &config, err);
-    if (!s) s = gdn_tensors_open(&tensors, o->model, err);
-    if (!s) s = gdn_checkpoint_bind(&checkpoint, &config, &tensors, err);
+    const gdn_status s = gdn_model_config_load(config, folder, err);
+    return s ? s : gdn_generation_config_load(&e->generation, folder, config, err);
+}
+
+static gdn_status load_model(gdn_engine *e, const gdn_engine_options *o, const gdn_model_config *config, gdn_error *err)
+{
+    gdn_tensors    tensors = {0};
+    gdn_checkpoint checkpoint = {0};
+    gdn_status     s = gdn_tensors_open(&tensors, o->model, err);
+    if (!s) s = gdn_checkpoint_bind(&checkpoint, config, &tensors, err);
+    if (!s && o->drafter == GDN_DRAFTER_MTP && !checkpoint.has_mtp)
+        s = gdn_fail(err, GDN_UNSUPPORTED, 0, "engine: this model has no MTP part; draft by look-up, or not at all");
     if (!s)
         s = gdn_model_load(&e->model, &checkpoint, o->drafter == GDN_DRAFTER_AUTO || o->drafter == GDN_DRAFTER_MTP,
                            o->progress, o->progress_arg, err);
     gdn_checkpoint_close(&checkpoint);
     gdn_tensors_close(&tensors);
-    if (!s && o->drafter == GDN_DRAFTER_MTP && !e->model->has_mtp)
-        s = gdn_fail(err, GDN_UNSUPPORTED, 0, "engine: this model has no MTP part; draft by look-up, or not at all");
     return s;
 }
 
@@ -79,29 +83,53 @@ static gdn_status load_text(gdn_engine *e, const char *folder, gdn_error *err)
     return GDN_OK;
 }
 
+/* Pages of keys and values. */
+static long long n_pages(const gdn_engine *e, const gdn_engine_options *o)
+{
+    if (o->kv_tokens) return (o->kv_tokens - 1) / GDN_PAGE + 1;
+    return (long long)e->n_sequences * ((e->max_tokens + GDN_PAGE - 1) / GDN_PAGE);
+}
+
+/* Sizes, from the options and the model's config. */
+static gdn_status set_sizes(gdn_engine *e, const gdn_engine_options *o, const gdn_model_config *config, gdn_error *err)
+{
+    const int most = config->max_positions < MAX_TOKENS ? config->max_positions : MAX_TOKENS;
+    e->n_sequences = o->n_sequences ? o->n_sequences : 1;
+    e->max_tokens = o->max_tokens ? o->max_tokens : most;
+    if (e->max_tokens < 1 || e->max_tokens > config->max_positions)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, o->max_tokens,
+                        "engine: %d tokens a sequence; this model has room for 1 to %d", o->max_tokens,
+                        config->max_positions);
+    const long long pages = n_pages(e, o);
+    if (o->kv_tokens < 0 || pages > INT_MAX)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0,
+                        "engine: keys and values of %lld tokens; use 0 for what all sequences need, or 1 to %lld",
+                        o->kv_tokens ? o->kv_tokens : pages * GDN_PAGE, (long long)INT_MAX * GDN_PAGE);
+    e->piece = gdn_model_bytes(config, true, false) > CACHED ? 512 : 256;
+    e->max_step = e->n_sequences > e->piece ? e->n_sequences : e->piece;
+    e->drafter = o->drafter;
+    e->n_drafts = o->n_drafts ? o->n_drafts : o->drafter ? DRAFTS : 0;
+    e->max_rows = e->n_sequences * (1 + e->n_drafts) < e->max_step ? e->n_sequences * (1 + e->n_drafts) : e->max_step;
+    return GDN_OK;
+}
+
 /* Lanes for every sequence, and room for their steps. */
 static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_error *err)
 {
     const gdn_model_config *c = &e->model->config;
     const int               n = e->n_sequences;
-    const long long         pages =
-        o->kv_tokens ? (o->kv_tokens - 1) / GDN_PAGE + 1 : (long long)n * ((e->max_tokens + GDN_PAGE - 1) / GDN_PAGE);
-    if (o->kv_tokens < 0 || pages > INT_MAX)
-        return gdn_fail(err, GDN_BAD_ARGUMENT, 0,
-                        "engine: keys and values of %lld tokens; use 0 for what all sequences need, or 1 to %lld",
-                        o->kv_tokens ? o->kv_tokens : pages * GDN_PAGE, (long long)INT_MAX * GDN_PAGE);
-    const gdn_kv_config kv = {.n_layers = e->model->n_attention_layers,
-                              .n_heads = c->n_kv_heads,
-                              .dim = c->head_dim,
-                              .type = o->kv_type,
-                              .n_pages = (int)pages,
-                              .n_lanes = n + 1,
-                              .max_positions = e->max_tokens};
-    const long long     budget = o->reuse_bytes ? o->reuse_bytes : REUSE;
-    const size_t        slot_bytes = gdn_slot_bytes(&e->model->delta, e->model->n_delta_layers);
-    const int           n_snapshots = slot_bytes ? gdn_prefix_slots(slot_bytes, budget) : 0;
-    gdn_status          s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers,
-                                          (e->n_drafts ? 3 : 2) * n + n_snapshots + 1, err);
+    const gdn_kv_config     kv = {.n_layers = e->model->n_attention_layers,
+                                  .n_heads = c->n_kv_heads,
+                                  .dim = c->head_dim,
+                                  .type = o->kv_type,
+                                  .n_pages = (int)n_pages(e, o),
+                                  .n_lanes = n + 1,
+                                  .max_positions = e->max_tokens};
+    const long long         budget = o->reuse_bytes ? o->reuse_bytes : REUSE;
+    const size_t            slot_bytes = gdn_slot_bytes(&e->model->delta, e->model->n_delta_layers);
+    const int               n_snapshots = slot_bytes ? gdn_prefix_slots(slot_bytes, budget) : 0;
+    gdn_status              s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers,
+                                              (e->n_drafts ? 3 : 2) * n + n_snapshots + 1, err);
     if (!s) s = gdn_cache_open(&e->cache, e->pool, n, e->n_drafts ? e->n_drafts + 1 : 0, err);
     if (!s) s = gdn_cache_add(e->cache, n, 0, err);
     if (!s) s = gdn_cache_open(&e->read, e->pool, 1, 0, err);
@@ -122,25 +150,6 @@ static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_err
     return gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for steps of %d sequences; use fewer", n);
 }
 
-static gdn_status open_memory(gdn_engine *e, const gdn_engine_options *o, gdn_error *err)
-{
-    const int most = e->model->config.max_positions < MAX_TOKENS ? e->model->config.max_positions : MAX_TOKENS;
-    e->max_tokens = o->max_tokens ? o->max_tokens : most;
-    if (e->max_tokens < 1 || e->max_tokens > e->model->config.max_positions)
-        return gdn_fail(err, GDN_BAD_ARGUMENT, o->max_tokens,
-                        "engine: %d tokens a sequence; this model has room for 1 to %d", o->max_tokens,
-                        e->model->config.max_positions);
-    e->piece = gdn_model_bytes(&e->model->config, true, false) > CACHED ? 512 : 256;
-    e->max_step = e->n_sequences > e->piece ? e->n_sequences : e->piece;
-    e->drafter = o->drafter;
-    e->n_drafts = o->n_drafts ? o->n_drafts : o->drafter ? DRAFTS : 0;
-    e->max_rows = e->n_sequences * (1 + e->n_drafts) < e->max_step ? e->n_sequences * (1 + e->n_drafts) : e->max_step;
-    gdn_status s = gdn_compute_open(&e->compute, o->level, o->n_threads, err);
-    if (!s) s = open_lanes(e, o, err);
-    if (!s) s = gdn_workspace_open(&e->workspace, e->model, e->compute, e->max_step, e->max_tokens, err);
-    return s;
-}
-
 static gdn_status check(const gdn_engine_options *o, gdn_error *err)
 {
     if (o->n_sequences < 0 || o->n_sequences > 4096)
@@ -159,19 +168,31 @@ static gdn_status check(const gdn_engine_options *o, gdn_error *err)
     return GDN_OK;
 }
 
-/* An engine of a model that is here, with its text if `folder` is not NULL. */
+/* An engine of a model that is here, or of that in `folder`, then with its text.  What is small comes first, so that it is told
+ * at once what is wrong there; the weights come last. */
+static gdn_status open_parts(gdn_engine *e, const gdn_engine_options *o, const char *folder, gdn_error *err)
+{
+    gdn_model_config own;
+    gdn_status       s = folder ? load_config(e, &own, folder, err) : GDN_OK;
+    if (s) return s;
+    s = set_sizes(e, o, folder ? &own : &e->model->config, err);
+    if (!s) s = gdn_compute_open(&e->compute, o->level, o->n_threads, err);
+    if (!s && folder) s = load_text(e, folder, err);
+    if (!s && o->cache_dir)
+        s = gdn_store_open(&e->store, o->cache_dir, o->cache_bytes ? o->cache_bytes : DISK, e->max_tokens, err);
+    if (!s && folder) s = load_model(e, o, &own, err);
+    if (!s) s = open_lanes(e, o, err);
+    if (!s) s = gdn_workspace_open(&e->workspace, e->model, e->compute, e->max_step, e->max_tokens, err);
+    if (!s && e->store) gdn_store_bind(e->store, gdn_engine_record(e).binding);
+    return s;
+}
+
 static gdn_status open_engine(gdn_engine **out, gdn_engine *e, const gdn_engine_options *o, const char *folder,
                               gdn_error *err)
 {
-    e->n_sequences = o->n_sequences ? o->n_sequences : 1;
     const unsigned long long mode = gdn_float_mode_enter();
-    gdn_status               s = e->model ? GDN_OK : load_model(e, o, err);
     e->turn = -1;
-    if (!s && folder) s = load_text(e, folder, err);
-    if (!s) s = open_memory(e, o, err);
-    if (!s && o->cache_dir)
-        s = gdn_store_open(&e->store, o->cache_dir, o->cache_bytes ? o->cache_bytes : DISK,
-                           gdn_engine_record(e).binding, e->max_tokens, err);
+    const gdn_status s = open_parts(e, o, folder, err);
     gdn_float_mode_leave(mode);
     if (s) {
         gdn_engine_close(e);

@@ -182,7 +182,7 @@ static bool touch_chain(gdn_engine *e, const int32_t *tokens, int from)
 
 void gdn_engine_store(gdn_engine *e)
 {
-    if (!e->store) return;
+    if (!e->store || !e->prefix) return;
     for (int node; (node = gdn_prefix_unstored(e->prefix)) >= 0; gdn_prefix_set_stored(e->prefix, node)) {
         gdn_record r = gdn_engine_record(e);
         r.tokens = e->list;

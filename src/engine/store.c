@@ -108,8 +108,7 @@ static gdn_status scan(gdn_store *s, gdn_error *err)
     return status;
 }
 
-gdn_status gdn_store_open(gdn_store **out, const char *folder, long long budget_bytes, uint64_t binding, int max_tokens,
-                          gdn_error *err)
+gdn_status gdn_store_open(gdn_store **out, const char *folder, long long budget_bytes, int max_tokens, gdn_error *err)
 {
     if (mkdir(folder, 0777) && errno != EEXIST)
         return gdn_fail(err, GDN_IO, 0, "cache: %.120s cannot be made: %m; name another folder", folder);
@@ -121,7 +120,6 @@ gdn_status gdn_store_open(gdn_store **out, const char *folder, long long budget_
     s->hashes = malloc(((size_t)max_tokens + 1) * sizeof *s->hashes);
     s->max_tokens = max_tokens;
     s->budget = budget_bytes;
-    s->binding = binding;
     gdn_status status = GDN_OK;
     if (!s->folder || !s->path || !s->hashes) status = gdn_fail(err, GDN_NO_MEMORY, 0, "cache: no memory");
     if (!status) status = scan(s, err);
@@ -132,6 +130,8 @@ gdn_status gdn_store_open(gdn_store **out, const char *folder, long long budget_
     *out = s;
     return GDN_OK;
 }
+
+void gdn_store_bind(gdn_store *s, uint64_t binding) { s->binding = binding; }
 
 void gdn_store_close(gdn_store *s)
 {

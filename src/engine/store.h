@@ -12,12 +12,14 @@
 
 typedef struct gdn_store gdn_store;
 
-/* The folder is made if it is missing; what it has of this binding is looked up by name, nothing is read.  All files of records
- * there together keep to the budget, whatever their binding: the ones that were used longest ago are removed.
+/* The folder is made if it is missing; its files are listed, nothing is read.  All files of records there together keep to the
+ * budget, whatever their binding: the ones that were used longest ago are removed.
  * IO: it cannot be made or listed.  Free with gdn_store_close. */
-gdn_status gdn_store_open(gdn_store **out, const char *folder, long long budget_bytes, uint64_t binding, int max_tokens,
-                          gdn_error *err);
-void       gdn_store_close(gdn_store *store); /* NULL is allowed */
+gdn_status gdn_store_open(gdn_store **out, const char *folder, long long budget_bytes, int max_tokens, gdn_error *err);
+
+/* Whose records are looked for and written from here on; until then there are none. */
+void gdn_store_bind(gdn_store *store, uint64_t binding);
+void gdn_store_close(gdn_store *store); /* NULL is allowed */
 
 typedef struct gdn_stored {
     uint64_t  binding, hash;

@@ -102,6 +102,17 @@ static void engine_refusals(void **unused)
     OPENED_WITH(GDN_BAD_ARGUMENT, .kv_tokens = INT64_MAX);
     OPENED_WITH(GDN_BAD_ARGUMENT, .n_threads = 257);
     OPENED_WITH(GDN_UNSUPPORTED, .level = "sse");
+    /* What can be known without the weights is said before they are read: here the tokenizer is not there. */
+#define WITHOUT_WEIGHTS .progress = watch_loading, .progress_arg = &loading
+    const gdn_engine_options silent = {.model = "tests/checkpoints/tiny-moe-fused", WITHOUT_WEIGHTS};
+    gdn_error                why = {0};
+    assert_int_equal(gdn_engine_open(&engine, &silent, &why), GDN_IO);
+    assert_non_null(strstr(why.message, "tokenizer.json"));
+    OPENED_WITH(GDN_BAD_ARGUMENT, WITHOUT_WEIGHTS, .max_tokens = 1 << 24);
+    OPENED_WITH(GDN_BAD_ARGUMENT, WITHOUT_WEIGHTS, .kv_tokens = INT64_MAX);
+    OPENED_WITH(GDN_UNSUPPORTED, WITHOUT_WEIGHTS, .level = "sse");
+    OPENED_WITH(GDN_IO, WITHOUT_WEIGHTS, .cache_dir = "/proc/nowhere/cache");
+    assert_int_equal(loading.n_calls, 0);
     const gdn_engine_options watched = {.model = DEMO_FOLDER, .progress = watch_loading, .progress_arg = &loading};
     ACCEPTED(gdn_engine_open(&engine, &watched, &err));
     assert_true(loading.n_calls > 10);
