@@ -1,8 +1,6 @@
 #include "engine/parts.h"
 #include "base/float_mode.h"
-#include "base/file.h"
 #include "format/safetensors.h"
-#include "state/checksum.h"
 #include "state/pool.h"
 #include "text/tokenizer.h"
 #include <limits.h>
@@ -21,25 +19,6 @@ enum {
 /* ---- opening: each step fills its part of the engine ---------------------------------------------------------------- */
 
 static const long long DISK = 8LL << 30; /* bytes of cache_dir */
-
-/* Add the checksum of a file of the model's folder. */
-static gdn_status add_file(uint64_t *sum, const char *folder, const char *name, gdn_error *err)
-{
-    char     path[4096];
-    gdn_file file;
-    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "engine: the model's path is too long");
-    gdn_status s = gdn_file_open(&file, path, err);
-    if (s) return s;
-    void *bytes = malloc((size_t)file.n_bytes + 1);
-    if (!bytes) s = gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for %s", name);
-    if (!s) s = gdn_file_read(&file, bytes, (size_t)file.n_bytes, err);
-    const uint64_t both[2] = {*sum, s ? 0 : gdn_checksum(bytes, (size_t)file.n_bytes)};
-    *sum = gdn_checksum(both, sizeof both);
-    free(bytes);
-    gdn_file_close(&file);
-    return s;
-}
 
 /* What the small files of the folder say. */
 static gdn_status load_config(gdn_engine *e, gdn_model_config *config, const char *folder, gdn_error *err)
@@ -71,8 +50,6 @@ static gdn_status load_text(gdn_engine *e, const char *folder, gdn_error *err)
     if (n < 0 || n >= (int)sizeof path)
         return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "engine: the model's path is too long");
     gdn_status s = gdn_tokenizer_open(&e->tokenizer, path, err);
-    if (!s) s = add_file(&e->files_sum, folder, "config.json", err);
-    if (!s) s = add_file(&e->files_sum, folder, "tokenizer.json", err);
     if (!s) s = gdn_tokenizer_config_load(&e->text, folder, err);
     if (!s && e->text.chat_template)
         s = gdn_template_open(&e->chat, e->text.chat_template, strlen(e->text.chat_template), err);

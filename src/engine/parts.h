@@ -49,7 +49,6 @@ struct gdn_engine {
     gdn_cache            *read;  /* one lane, likewise */
     gdn_prefix           *prefix;
     gdn_store            *store;     /* NULL: no cache_dir */
-    uint64_t              files_sum; /* of config.json and tokenizer.json */
     uint64_t              binding;   /* of records; 0: not known yet */
     int                  *more;      /* [n_sequences + 1], zeros between calls: room for what is read */
     int32_t              *list;      /* [max_tokens]: tokens of a record */

@@ -1,8 +1,9 @@
 /* What outlives the process: single sequences in files, and the prefix index in a folder. */
 #include "engine/draft.h"
 #include "state/cache.h"
-#include "state/checksum.h"
+#include "base/checksum.h"
 #include "state/snapshot.h"
+#include "text/tokenizer.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@ enum { NUMERICS = 2 }; /* goes up whenever a forward gives other bits than befor
 /* A fine-tuned model has the shapes and names of the one it comes from, so the weights themselves are read once. */
 static uint64_t binding_of(const gdn_engine *e)
 {
-    const uint64_t sums[] = {NUMERICS, (uint64_t)gdn_kv_type(e->kv), e->files_sum,
+    const uint64_t sums[] = {NUMERICS, (uint64_t)gdn_kv_type(e->kv), e->model->config.sum,
+                             e->tokenizer ? gdn_tokenizer_sum(e->tokenizer) : 0,
                              gdn_checksum(e->model->weights,
                                           gdn_model_bytes(&e->model->config, !e->model->embed, e->model->has_mtp))};
     const uint64_t binding = gdn_checksum(sums, sizeof sums);

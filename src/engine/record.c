@@ -2,7 +2,7 @@
  * the state: the slot, and the logits if there are any.  Little-endian.  The checksum of the header covers those of the list and of
  * the state, each of which is made of the checksums of its parts. */
 #include "engine/record.h"
-#include "state/checksum.h"
+#include "base/checksum.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "format/config.h"
+#include "base/checksum.h"
 #include "format/folder.h"
 #include "format/json.h"
 #include <stdio.h>
@@ -324,7 +325,7 @@ gdn_status gdn_model_config_parse(gdn_model_config *config, const void *text, si
     json_t    *root;
     gdn_status status = gdn_json_parse(&root, FILE_NAME, text, n, err);
     if (status) return status;
-    *config = (gdn_model_config){.type = GDN_TENSOR_BF16};
+    *config = (gdn_model_config){.sum = gdn_checksum(text, n), .type = GDN_TENSOR_BF16};
     gdn_json_reader outer = {.object = root, .file = FILE_NAME, .scope = "", .status = &status, .err = err},
                     inner = outer;
     const json_t *nested = gdn_json_get(&outer, "text_config");

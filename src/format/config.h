@@ -41,6 +41,7 @@ typedef struct gdn_model_config {
     int             rope_dims;                         /* leading dims of a head that rotate: even, 2..D */
     double          rope_theta, rms_eps;               /* 1..1e12; 1e-12..0.01 */
     int             max_positions;                     /* 1..16777216 */
+    uint64_t        sum;                               /* gdn_checksum of the file; 0: there is none */
     int             n_mtp_layers;                      /* 0 or 1, as announced; the checkpoint decides */
     gdn_tie         tie;
     int             n_stops, stops[GDN_MAX_STOPS]; /* ids 0..V-1 that end a text (eos_token_id) */

@@ -2,7 +2,7 @@
  * tail [K-1][C] and the state [Hv][Dv][Dk].  Little-endian.  The header's checksum covers the payload's, and is checked
  * before anything of the header is used. */
 #include "base/file.h"
-#include "state/checksum.h"
+#include "base/checksum.h"
 #include "state/snapshot.h"
 #include <stddef.h>
 #include <string.h>

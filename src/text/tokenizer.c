@@ -1,5 +1,6 @@
 /* Opening, closing, and looking up tokens. */
 #include "text/tokenizer.h"
+#include "base/checksum.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "text/tokenizer_parts.h"
@@ -12,6 +13,7 @@ gdn_status gdn_tokenizer_parse(gdn_tokenizer **out, const char *json, size_t n, 
 {
     gdn_tokenizer *tokenizer = calloc(1, sizeof *tokenizer);
     if (!tokenizer) return gdn_fail(err, GDN_NO_MEMORY, 0, "%.120s: no memory for a tokenizer; free some", name);
+    tokenizer->sum = gdn_checksum(json, n);
     const gdn_status status = gdn_tokenizer_read(tokenizer, json, n, name, err);
     if (status) gdn_tokenizer_close(tokenizer);
     else *out = tokenizer;
@@ -51,6 +53,8 @@ void gdn_tokenizer_close(gdn_tokenizer *tokenizer)
     free(tokenizer->added);
     free(tokenizer);
 }
+
+uint64_t gdn_tokenizer_sum(const gdn_tokenizer *tokenizer) { return tokenizer->sum; }
 
 int32_t gdn_tokenizer_size(const gdn_tokenizer *tokenizer) { return (int32_t)tokenizer->bpe.n_tokens; }
 

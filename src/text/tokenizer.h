@@ -13,6 +13,9 @@ gdn_status gdn_tokenizer_open(gdn_tokenizer **out, const char *path, gdn_error *
 /* The same from memory; `name` is for messages. */
 gdn_status gdn_tokenizer_parse(gdn_tokenizer **out, const char *json, size_t n, const char *name, gdn_error *err);
 
+/* gdn_checksum of the file. */
+uint64_t gdn_tokenizer_sum(const gdn_tokenizer *tokenizer);
+
 void gdn_tokenizer_close(gdn_tokenizer *tokenizer); /* NULL is allowed */
 
 #endif

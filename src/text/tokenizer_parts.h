@@ -12,6 +12,7 @@ typedef struct gdn_added {
 } gdn_added;
 
 struct gdn_tokenizer {
+    uint64_t    sum; /* of the file */
     gdn_bpe     bpe; /* all tokens by id, and the merges */
     gdn_scanner scanner;
     bool        nfc;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write tests/fuzz/corpus/snapshot: images of a tiny pool, whole and damaged.
 
-Written from the definitions in src/state/checksum.h and src/state/snapshot.h, and apart from their code: tests/unit/
+Written from the definitions in src/base/checksum.h and src/state/snapshot.h, and apart from their code: tests/unit/
 test_snapshot.c loads `valid` and compares what it finds with the formulas below."""
 import pathlib
 import struct

@@ -1,7 +1,7 @@
 /* Any bytes as a snapshot: they are refused with a sentence, or they fill a lane.  The checksums keep a fuzzer outside, so
  * the same bytes are also tried with checksums that fit. */
 #include "gdn/delta.h"
-#include "state/checksum.h"
+#include "base/checksum.h"
 #include "state/snapshot.h"
 #include <stdlib.h>
 #include <string.h>

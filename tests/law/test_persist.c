@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -150,6 +151,104 @@ static void refusals(void **unused)
     gdn_engine_close(small);
     gdn_engine_close(full);
     close_both();
+}
+
+/* ---- the model that a file is of ------------------------------------------------------------------------------------------------- */
+
+static const char *const small_files[] = {"config.json", "generation_config.json", "tokenizer.json",
+                                          "tokenizer_config.json", "chat_template.jinja"};
+enum { N_SMALL = sizeof small_files / sizeof *small_files };
+
+/* The demo model in a folder of its own; `grown` (or NULL) is a file that has a space more at its end, which says nothing else. */
+static void make_model(const char *name, const char *grown)
+{
+    char path[700], source[700], here[400];
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(mkdir(in_folder(name), 0777), 0);
+    for (int i = 0; i < N_SMALL; i++) {
+        unsigned char *bytes;
+        snprintf(source, sizeof source, DEMO_FOLDER "/%s", small_files[i]);
+        const size_t n = read_file(source, &bytes);
+        const bool   grows = grown && !strcmp(grown, small_files[i]);
+        bytes[n] = ' '; /* read_file has room */
+        snprintf(path, sizeof path, "%s/%s", in_folder(name), small_files[i]);
+        write_file(path, bytes, n + grows);
+        free(bytes);
+    }
+    snprintf(path, sizeof path, "%s/model.safetensors", in_folder(name));
+    snprintf(source, sizeof source, "%s/" DEMO_FOLDER "/model.safetensors", here);
+    assert_int_equal(symlink(source, path), 0);
+}
+
+/* Load the file in an engine of the model in this folder. */
+static gdn_status load_in(const char *name, const char *file)
+{
+    char model[400], path[400];
+    snprintf(model, sizeof model, "%s", in_folder(name));
+    snprintf(path, sizeof path, "%s", in_folder(file));
+    gdn_engine              *engine = NULL;
+    gdn_error                why;
+    const gdn_engine_options options = {.model = model, .max_tokens = LENGTH};
+    ACCEPTED(gdn_engine_open(&engine, &options, &err));
+    gdn_sequence    *s = sequence_of(engine);
+    const gdn_status status = gdn_sequence_load(s, path, &why);
+    gdn_sequence_close(s);
+    gdn_engine_close(engine);
+    return status;
+}
+
+/* Each byte of config.json and of tokenizer.json belongs to the model; those of the other small files do not. */
+static void bound_to_the_files(void **unused)
+{
+    (void)unused;
+    open_both(1, GDN_F32, NULL);
+    gdn_sequence *s = sequence_of(warm);
+    set(s, 0, 50);
+    ACCEPTED(gdn_sequence_save(s, in_folder("of-demo"), &err));
+    gdn_sequence_close(s);
+    close_both();
+    make_model("same", NULL);
+    assert_int_equal(load_in("same", "of-demo"), GDN_OK);
+    for (int i = 0; i < N_SMALL; i++) {
+        make_model(small_files[i], small_files[i]);
+        assert_int_equal(load_in(small_files[i], "of-demo"), i == 0 || i == 2 ? GDN_MISMATCH : GDN_OK);
+    }
+}
+
+/* Opening an engine opens each file of the model once, also where records are bound to them. */
+static void read_once(void **unused)
+{
+    const char    *names[N_SMALL + 1];
+    char           path[700], cache[400];
+    int            watch[N_SMALL + 1], n_opened[N_SMALL + 1] = {0};
+    unsigned char *weights;
+    (void)unused;
+    make_model("once", NULL);
+    memcpy(names, small_files, sizeof small_files);
+    names[N_SMALL] = "model.safetensors";
+    const size_t n = read_file(in_folder("once/model.safetensors"), &weights);
+    assert_int_equal(unlink(in_folder("once/model.safetensors")), 0);
+    write_file(in_folder("once/model.safetensors"), weights, n); /* which nobody else opens */
+    free(weights);
+    snprintf(cache, sizeof cache, "%s", in_folder("once-cache"));
+    const int fd = inotify_init1(IN_NONBLOCK);
+    assert_true(fd >= 0);
+    for (int i = 0; i <= N_SMALL; i++) {
+        snprintf(path, sizeof path, "%s/%s", in_folder("once"), names[i]);
+        watch[i] = inotify_add_watch(fd, path, IN_OPEN | IN_CLOSE); /* opening alone, twice in a row, is one event */
+        assert_true(watch[i] >= 0);
+    }
+    snprintf(path, sizeof path, "%s", in_folder("once"));
+    gdn_engine              *engine = NULL;
+    const gdn_engine_options options = {.model = path, .max_tokens = LENGTH, .cache_dir = cache};
+    ACCEPTED(gdn_engine_open(&engine, &options, &err));
+    gdn_engine_close(engine);
+    struct inotify_event event; /* without a name: files are watched, no folder */
+    while (read(fd, &event, sizeof event) == (ssize_t)sizeof event)
+        for (int i = 0; i <= N_SMALL; i++) n_opened[i] += event.wd == watch[i] && event.mask & IN_OPEN;
+    close(fd);
+    for (int i = 0; i <= N_SMALL; i++)
+        if (n_opened[i] != 1) fail_msg("%s was opened %d times", names[i], n_opened[i]);
 }
 
 /* ---- the folder ------------------------------------------------------------------------------------------------------------------ */
@@ -412,6 +511,8 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(saved_and_loaded),
                                        cmocka_unit_test(stopped_and_loaded),
                                        cmocka_unit_test(refusals),
+                                       cmocka_unit_test(bound_to_the_files),
+                                       cmocka_unit_test(read_once),
                                        cmocka_unit_test(restarts),
                                        cmocka_unit_test(damaged_folders),
                                        cmocka_unit_test(budget_of_the_folder),

@@ -1,6 +1,6 @@
 /* Snapshots in memory and in files: what they bring back, and everything that must be refused. */
 #include "unit/lanes.h"
-#include "state/checksum.h"
+#include "base/checksum.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
-/* state/checksum.h - the checksum of snapshot files. */
-#ifndef GDN_STATE_CHECKSUM_H
-#define GDN_STATE_CHECKSUM_H
+/* base/checksum.h - the checksum of files. */
+#ifndef GDN_BASE_CHECKSUM_H
+#define GDN_BASE_CHECKSUM_H
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
-#include "state/checksum.h"
+#include "base/checksum.h"
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are little-endian images of memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words of files are little-endian");
 
 enum { N_LANES = 8 }; /* independent chains hide the latency of the product */
 
