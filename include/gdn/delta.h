@@ -287,8 +287,8 @@ void          gdn_snapshot_release(gdn_snapshot *snapshot); /* the last one free
 int64_t       gdn_snapshot_offset(const gdn_snapshot *snapshot);
 size_t        gdn_snapshot_bytes(const gdn_snapshot *snapshot); /* memory it holds; its file has the same size */
 
-/* Files: a versioned, checksummed image, little-endian.  save writes PATH.tmp-PID and renames it, so that PATH is the old
- * file or the new one.  load refuses a truncated, damaged or foreign file (BAD_FILE) and one of another shape or type than
+/* Files: a versioned, checksummed image, little-endian.  save writes PATH.tmp-PID, waits until the disk has it and renames it, so
+ * that PATH is the old file or the new one, also after a failure of power.  load refuses a truncated, damaged or foreign file (BAD_FILE) and one of another shape or type than
  * `pool` (MISMATCH) whole.  parse does the same from memory. */
 gdn_status gdn_snapshot_save(const gdn_snapshot *snapshot, const char *path, gdn_error *err);
 gdn_status gdn_snapshot_load(gdn_snapshot **out, const gdn_pool *pool, const char *path, gdn_error *err);

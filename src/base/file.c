@@ -10,8 +10,8 @@
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* Where a path leads: its folder, opened, and the names in it.  Everything happens relative to the folder, which is also
- * synced, since a rename is safe on disk only with it. */
+/* Where a path leads: its folder, opened, and the names in it.  Everything happens relative to the folder, which is synced where
+ * the file is, since a rename is safe on disk only with it. */
 typedef struct target {
     int  folder;
     char name[NAME_MAX + 1], temporary[NAME_MAX + 1];
@@ -73,15 +73,39 @@ static int write_all(int fd, const void *data, size_t n)
     return 0;
 }
 
-static int temporary_write(int fd, const gdn_bytes *parts, int n_parts)
+/* Write a part, and have the disk begin with each MiB of it, so that what has to be waited for at the end is little. */
+static int write_early(int fd, const gdn_bytes *part, off_t at)
 {
-    if (ftruncate(fd, 0)) return -1;
-    for (int i = 0; i < n_parts; i++)
-        if (write_all(fd, parts[i].data, parts[i].n)) return -1;
-    return fsync(fd);
+    enum { STRETCH = 1 << 20 };
+    for (size_t done = 0, n; done < part->n; done += n) {
+        n = part->n - done < STRETCH ? part->n - done : STRETCH;
+        if (write_all(fd, (const unsigned char *)part->data + done, n)) return -1;
+        sync_file_range(fd, at + (off_t)done, (off_t)n, SYNC_FILE_RANGE_WRITE); /* advice: it may fail */
+    }
+    return 0;
 }
 
-gdn_status gdn_file_replace(const char *path, const gdn_bytes *parts, int n_parts, gdn_error *err)
+static int temporary_write(int fd, const gdn_bytes *parts, int n_parts, gdn_durability durability)
+{
+    off_t n = 0;
+    if (ftruncate(fd, 0)) return -1;
+    for (int i = 0; i < n_parts; i++) n += (off_t)parts[i].n;
+    if (durability == GDN_DURABLE) fallocate(fd, 0, 0, n); /* not every file system can */
+    n = 0;
+    for (int i = 0; i < n_parts; n += (off_t)parts[i++].n)
+        if (durability == GDN_DURABLE ? write_early(fd, &parts[i], n) : write_all(fd, parts[i].data, parts[i].n))
+            return -1;
+    return durability == GDN_DURABLE ? fdatasync(fd) : 0;
+}
+
+static int folder_sync(const target *t, gdn_durability durability)
+{
+    if (durability == GDN_LOSABLE || !fsync(t->folder)) return 0;
+    return errno == EINVAL ? 0 : -1; /* a file system that does not sync folders */
+}
+
+gdn_status gdn_file_replace(const char *path, const gdn_bytes *parts, int n_parts, gdn_durability durability,
+                            gdn_error *err)
 {
     target     t;
     gdn_status status = target_open(&t, path, err);
@@ -92,10 +116,10 @@ gdn_status gdn_file_replace(const char *path, const gdn_bytes *parts, int n_part
             gdn_fail(err, GDN_IO, 0, "%.120s.tmp-%ld cannot be created: %m; check the folder", path, (long)getpid());
         goto close_folder;
     }
-    if (temporary_write(fd, parts, n_parts) || renameat(t.folder, t.temporary, t.folder, t.name)) {
+    if (temporary_write(fd, parts, n_parts, durability) || renameat(t.folder, t.temporary, t.folder, t.name)) {
         status = gdn_fail(err, GDN_IO, 0, "%.120s cannot be written: %m; it is as it was", path);
         unlinkat(t.folder, t.temporary, 0);
-    } else if (fsync(t.folder) && errno != EINVAL) { /* EINVAL: a file system that does not sync folders */
+    } else if (folder_sync(&t, durability)) {
         status =
             gdn_fail(err, GDN_IO, 0, "%.120s was written, but its folder cannot be synced: %m; save it again", path);
     }

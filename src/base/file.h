@@ -10,10 +10,16 @@ typedef struct gdn_bytes {
     size_t      n;
 } gdn_bytes;
 
-/* Make `path` a file of these parts, one after the other.  They are written to PATH.tmp-PID, synced and renamed, so that
- * `path` is the old file or the whole new one whatever happens; on failure the temporary is removed.  Threads that replace
- * the same path take turns.  IO; BAD_ARGUMENT: the path names no file. */
-gdn_status gdn_file_replace(const char *path, const gdn_bytes *parts, int n_parts, gdn_error *err);
+/* Whether a file must outlive a failure of power or of the system.  LOSABLE costs no waiting for the disk, and then may leave any
+ * bytes: for what is checked when it is read and can be made again. */
+typedef enum gdn_durability { GDN_DURABLE, GDN_LOSABLE } gdn_durability;
+
+/* Make `path` a file of these parts, one after the other.  They are written to PATH.tmp-PID, synced if it is to be durable, and
+ * renamed, so that `path` is the old file or the whole new one whatever happens to the process, and a durable one whatever happens
+ * to the machine; on failure the temporary is removed.  Threads that replace the same path take turns.
+ * IO; BAD_ARGUMENT: the path names no file. */
+gdn_status gdn_file_replace(const char *path, const gdn_bytes *parts, int n_parts, gdn_durability durability,
+                            gdn_error *err);
 
 typedef struct gdn_file {
     int         fd;

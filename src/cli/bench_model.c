@@ -24,6 +24,7 @@ static int help(void)
         "  --cpu LEVEL    ref, avx2, avx512, amx or neon (the best)\n"
         "  --repeat N     timed passes of each, 1..%d, after one to warm up (3)\n"
         "  --reuse        instead: 40 turns of an agent, and what of them is computed again\n"
+        "  --snapshot     instead: a state taken, and as a file of this folder saved and loaded\n"
         "  --csv, --json  for programs\n\n"
         "%% matrix: of the products that the tiles or FMA ports of these threads reach; %% read: of the bandwidth at "
         "which\n"
@@ -183,7 +184,7 @@ static int bench_model(int argc, char **argv)
     gdn_model_bench  b = {.tg = 128, .piece = 512, .repeats = 3, .program = gdn_resident_now().bytes};
     const char      *name = NULL, *pp = "64,512,2048", *threads = NULL;
     char             all[16];
-    int              want_help = 0, reuse = 0;
+    int              want_help = 0, reuse = 0, snapshot = 0;
     const gdn_option options[] = {
         {"MODEL", GDN_OPTION_ARGUMENT, &name, 0, 0},
         {"--shape", GDN_OPTION_TEXT, &b.shape, 0, 0},
@@ -197,6 +198,7 @@ static int bench_model(int argc, char **argv)
         {"--csv", GDN_OPTION_FLAG, &b.csv, 0, 0},
         {"--json", GDN_OPTION_FLAG, &b.json, 0, 0},
         {"--reuse", GDN_OPTION_FLAG, &reuse, 0, 0},
+        {"--snapshot", GDN_OPTION_FLAG, &snapshot, 0, 0},
         {"--help", GDN_OPTION_FLAG, &want_help, 0, 0},
     };
     const int n_cpus = gdn_cpu_count();
@@ -208,7 +210,8 @@ static int bench_model(int argc, char **argv)
     if ((status = read_list(&b.threads, "--threads", threads ? threads : all, 1, 256))) return status;
     if ((status = check_options(&b, name)) || (status = find_level(&b))) return status;
     status = open_model(&b, name);
-    if (!status) status = reuse ? gdn_bench_reuse(&b, b.threads.value[b.threads.n - 1]) : measure(&b);
+    const int most = b.threads.value[b.threads.n - 1];
+    if (!status) status = reuse ? gdn_bench_reuse(&b, most) : snapshot ? gdn_bench_snapshot(&b, most) : measure(&b);
     gdn_model_close(b.model);
     return status;
 }

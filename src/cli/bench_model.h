@@ -89,4 +89,10 @@ int gdn_model_bench_print_end(const gdn_model_bench *bench, const gdn_bench_line
 /* Play a conversation, print what it cost and close the model.  Returns an exit status. */
 int gdn_bench_reuse(gdn_model_bench *bench, int n_threads);
 
+/* ---- bench_snapshot.c ---- */
+
+/* Keep the state of a sequence in memory and in a file of this folder, print what that takes and close the model.  Returns an exit
+ * status. */
+int gdn_bench_snapshot(gdn_model_bench *bench, int n_threads);
+
 #endif

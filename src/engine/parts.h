@@ -48,11 +48,11 @@ struct gdn_engine {
     gdn_kv               *kv;    /* likewise, and one more: where records are read into */
     gdn_cache            *read;  /* one lane, likewise */
     gdn_prefix           *prefix;
-    gdn_store            *store;     /* NULL: no cache_dir */
-    uint64_t              binding;   /* of records; 0: not known yet */
-    int                  *more;      /* [n_sequences + 1], zeros between calls: room for what is read */
-    int32_t              *list;      /* [max_tokens]: tokens of a record */
-    int32_t               turn;      /* the token that opens a turn of a chat, or -1 */
+    gdn_store            *store;   /* NULL: no cache_dir */
+    uint64_t              binding; /* of records; 0: not known yet */
+    int                  *more;    /* [n_sequences + 1], zeros between calls: room for what is read */
+    int32_t              *list;    /* [max_tokens]: tokens of a record */
+    int32_t               turn;    /* the token that opens a turn of a chat, or -1 */
     gdn_workspace        *workspace;
     int                   n_sequences, max_tokens, max_step;
     int                   piece; /* tokens of a prompt that are computed at a time */
@@ -100,8 +100,9 @@ gdn_status gdn_engine_open_model(gdn_engine **out, gdn_model *model, const gdn_e
 /* The sequence becomes empty; what it held goes to the index. */
 void gdn_sequence_leave(gdn_sequence *sequence);
 
-/* What a file must have in common with this engine. */
+/* What a file must have in common with this engine; what the file of a sequence, which is not empty, holds. */
 gdn_record gdn_engine_record(gdn_engine *engine);
+gdn_record gdn_sequence_record(const gdn_sequence *sequence);
 
 /* Read from cache_dir what goes further in this list than the index does.  It is never an error if that cannot be done. */
 void gdn_engine_fetch(gdn_engine *engine, const int32_t *tokens, int n);

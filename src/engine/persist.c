@@ -46,13 +46,8 @@ typedef struct reading {
 
 static gdn_status read_state(gdn_engine *e, gdn_record_file *in, gdn_record *r, gdn_error *err)
 {
-    gdn_snapshot *snapshot = gdn_snapshot_alloc(e->pool, in->to);
-    if (!snapshot) return gdn_fail(err, GDN_NO_MEMORY, 0, "state: no memory for %zu bytes", r->slot_bytes);
-    r->slot = gdn_snapshot_payload(snapshot);
-    gdn_status s = gdn_record_read_state(in, r, err);
-    if (!s) s = gdn_snapshot_restore(e->read, 0, snapshot, err);
-    gdn_snapshot_release(snapshot);
-    return s;
+    const gdn_status s = gdn_lane_fill(&r->slot, e->read, 0, in->to, err);
+    return s ? s : gdn_record_read_state(in, r, err);
 }
 
 /* Read one record behind what the lane has; its tokens go to e->list, its state is read if logits have room.  After a failure the
@@ -93,10 +88,8 @@ static gdn_status read_record(gdn_engine *e, const char *path, reading *into, gd
 
 /* ---- a file ------------------------------------------------------------------------------------------------------------------ */
 
-gdn_status gdn_sequence_save(const gdn_sequence *seq, const char *path, gdn_error *err)
+gdn_record gdn_sequence_record(const gdn_sequence *seq)
 {
-    if (!seq || !path) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "save: sequence and path must not be NULL; pass both");
-    if (!seq->length) return gdn_fail(err, GDN_BAD_STATE, 0, "save: the sequence is empty; set it first");
     gdn_engine *const e = seq->engine;
     gdn_record        r = gdn_engine_record(e);
     r.to = seq->length;
@@ -104,7 +97,15 @@ gdn_status gdn_sequence_save(const gdn_sequence *seq, const char *path, gdn_erro
     r.pages = gdn_kv_list(e->kv, seq->lane);
     r.slot = gdn_pool_slot(e->pool, e->cache->lanes[seq->lane].cur);
     r.logits = seq->has_logits ? seq->logits : NULL;
-    return gdn_record_write(&r, path, err);
+    return r;
+}
+
+gdn_status gdn_sequence_save(const gdn_sequence *seq, const char *path, gdn_error *err)
+{
+    if (!seq || !path) return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "save: sequence and path must not be NULL; pass both");
+    if (!seq->length) return gdn_fail(err, GDN_BAD_STATE, 0, "save: the sequence is empty; set it first");
+    const gdn_record r = gdn_sequence_record(seq);
+    return gdn_record_write(&r, path, GDN_DURABLE, err);
 }
 
 gdn_status gdn_sequence_load(gdn_sequence *seq, const char *path, gdn_error *err)
@@ -195,7 +196,7 @@ void gdn_engine_store(gdn_engine *e)
         if (!touch_chain(e, r.tokens, r.from)) r.from = 0;
         const char *path = gdn_store_prepare(e->store, r.tokens, r.from, r.to, r.logits != NULL, gdn_record_bytes(&r));
         if (!path) continue;
-        if (gdn_record_write(&r, path, NULL)) return;
+        if (gdn_record_write(&r, path, GDN_LOSABLE, NULL)) return;
         gdn_store_written(e->store);
     }
 }

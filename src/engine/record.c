@@ -63,7 +63,7 @@ static uint64_t add_sum(uint64_t sum, const gdn_bytes *part)
     return gdn_checksum(both, sizeof both);
 }
 
-gdn_status gdn_record_write(const gdn_record *r, const char *path, gdn_error *err)
+gdn_status gdn_record_write(const gdn_record *r, const char *path, gdn_durability durability, gdn_error *err)
 {
     gdn_bytes *parts = room_for(r, err);
     if (!parts) return GDN_NO_MEMORY;
@@ -84,7 +84,7 @@ gdn_status gdn_record_write(const gdn_record *r, const char *path, gdn_error *er
     }
     h.header_sum = header_sum(&h);
     parts[0] = (gdn_bytes){&h, sizeof h};
-    const gdn_status s = gdn_file_replace(path, parts, n, err);
+    const gdn_status s = gdn_file_replace(path, parts, n, durability, err);
     free(parts);
     return s;
 }

@@ -17,7 +17,7 @@ typedef struct gdn_record {
 } gdn_record;
 
 /* Write it as gdn_file_replace does: the old file, or the new one whole.  IO; NO_MEMORY. */
-gdn_status gdn_record_write(const gdn_record *record, const char *path, gdn_error *err);
+gdn_status gdn_record_write(const gdn_record *record, const char *path, gdn_durability durability, gdn_error *err);
 
 long long gdn_record_bytes(const gdn_record *record); /* of its file */
 

@@ -78,19 +78,13 @@ gdn_status gdn_snapshot_take(gdn_snapshot **out, const gdn_cache *cache, int lan
     return GDN_OK;
 }
 
-gdn_status gdn_snapshot_restore(gdn_cache *cache, int lane, const gdn_snapshot *snapshot, gdn_error *err)
+gdn_status gdn_lane_fill(unsigned char **slot, gdn_cache *cache, int lane, int64_t offset, gdn_error *err)
 {
-    if (!cache || !snapshot)
-        return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "restore: cache and snapshot must not be NULL; pass both");
     gdn_pool  *pool = cache->pool;
-    gdn_status status = gdn_cache_check_lane(cache, lane, "restore", err);
-    if (!status) status = gdn_shape_check(&snapshot->shape, pool, "restore", err);
-    if (!status) status = gdn_cache_check_unrecorded(cache, "restore", err);
-    if (status) return status;
     gdn_lane  *restored = &cache->lanes[lane];
     const bool fresh = restored->cur < 0 || gdn_pool_shared(pool, restored->cur);
     if (fresh) {
-        status = gdn_pool_check_free(pool, 1, "restore", err);
+        const gdn_status status = gdn_pool_check_free(pool, 1, "restore", err);
         if (status) return status;
         gdn_lane_release(pool, restored);
         restored->cur = gdn_pool_take(pool);
@@ -98,8 +92,22 @@ gdn_status gdn_snapshot_restore(gdn_cache *cache, int lane, const gdn_snapshot *
         gdn_pool_release(pool, restored->prev); /* of a step that the restored state replaces */
         restored->prev = -1;
     }
-    memcpy(gdn_pool_slot(pool, restored->cur), (const unsigned char *)snapshot + GDN_IMAGE_HEADER, pool->slot_bytes);
     for (int layer = 0; layer < pool->n_layers; layer++) gdn_pool_mark(pool, restored->cur, layer);
-    restored->offset = restored->begin_offset = snapshot->offset; /* of an armed round too: it begins here now */
+    restored->offset = restored->begin_offset = offset; /* of an armed round too: it begins here now */
+    *slot = gdn_pool_slot(pool, restored->cur);
+    return GDN_OK;
+}
+
+gdn_status gdn_snapshot_restore(gdn_cache *cache, int lane, const gdn_snapshot *snapshot, gdn_error *err)
+{
+    if (!cache || !snapshot)
+        return gdn_fail(err, GDN_BAD_ARGUMENT, 0, "restore: cache and snapshot must not be NULL; pass both");
+    unsigned char *slot;
+    gdn_status     status = gdn_cache_check_lane(cache, lane, "restore", err);
+    if (!status) status = gdn_shape_check(&snapshot->shape, cache->pool, "restore", err);
+    if (!status) status = gdn_cache_check_unrecorded(cache, "restore", err);
+    if (!status) status = gdn_lane_fill(&slot, cache, lane, snapshot->offset, err);
+    if (status) return status;
+    memcpy(slot, (const unsigned char *)snapshot + GDN_IMAGE_HEADER, cache->pool->slot_bytes);
     return GDN_OK;
 }

@@ -29,6 +29,10 @@ gdn_status gdn_shape_check(const gdn_shape *shape, const gdn_pool *pool, const c
 /* One reference, payload not set; NULL without memory. */
 gdn_snapshot *gdn_snapshot_alloc(const gdn_pool *pool, int64_t offset);
 
+/* The lane gets a slot of its own, whose bytes (of a snapshot's payload) the caller is to write; nobody else sees it.  The cache
+ * records no round.  NO_SLOT. */
+gdn_status gdn_lane_fill(unsigned char **slot, gdn_cache *cache, int lane, int64_t offset, gdn_error *err);
+
 /* The header of a file: see state/snapshot_file.c. */
 typedef struct gdn_image_header {
     char      magic[8];

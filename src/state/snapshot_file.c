@@ -1,8 +1,8 @@
 /* The file of a snapshot: a header of 128 bytes (gdn_image_header), then the payload, the bytes of a slot: for each layer the
  * tail [K-1][C] and the state [Hv][Dv][Dk].  Little-endian.  The header's checksum covers the payload's, and is checked
  * before anything of the header is used. */
-#include "base/file.h"
 #include "base/checksum.h"
+#include "base/file.h"
 #include "state/snapshot.h"
 #include <stddef.h>
 #include <string.h>
@@ -31,7 +31,7 @@ gdn_status gdn_snapshot_save(const gdn_snapshot *snapshot, const char *path, gdn
     memcpy(header.magic, magic, sizeof magic);
     header.header_sum = header_sum(&header);
     const gdn_bytes parts[] = {{&header, sizeof header}, {payload, snapshot->payload_bytes}};
-    return gdn_file_replace(path, parts, 2, err);
+    return gdn_file_replace(path, parts, 2, GDN_DURABLE, err);
 }
 
 /* Whether the header of an image of n_bytes is whole and fits the pool. */

@@ -150,6 +150,13 @@ else
     fail "gdn bench --reuse --json"
 fi
 
+# Snapshots: nothing is left of the files.
+for line in 'take a copy' 'save, durable' 'save, cache_dir' load; do
+    prints "^$line +$number +$number +$number\$" bench --snapshot --threads 1
+done
+prints '^\{"state_bytes": 1[0-9]+, "file_bytes": 1[0-9]+, "take": \{"median_ms": .*"load": \{.*"cpu_ms": [0-9.]+\}\}$' bench --snapshot --json
+if ls gdn-bench-* >"$dir/left" 2>&1; then fail "gdn bench --snapshot leaves $(cat "$dir/left")"; else ok; fi
+
 # Drafts: nine passes, seven texts; wrong chances.
 drafts='bench --spec --tg 8 --repeat 1 --threads 1'
 prints "^   4 +$number +$number +$number +$number\$" $drafts

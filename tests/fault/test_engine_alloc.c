@@ -167,7 +167,7 @@ static const struct {
               {"gdn_stops_open", open_stops, close_stops, 3},
               {"gdn_output_open", open_output, close_output, 1},
               {"gdn_sequence_save", save, nothing, 1},
-              {"gdn_sequence_load", load, nothing, 3},
+              {"gdn_sequence_load", load, nothing, 2},
               {"gdn_engine_open, cache_dir", open_cached, close_engine_of, 100}};
 
 static void fail_each(const char *name, gdn_status (*make)(void **out), void (*end)(void *made), long n_least)

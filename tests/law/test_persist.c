@@ -8,8 +8,28 @@
 #include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* ---- what is asked of the disk: these take the place of the C library's, in this program ------------------------------------------ */
+
+static char asked[64]; /* D: a file's bytes are synced, R: renamed, F: a folder is synced; the last ones of them */
+
+static void note(char what)
+{
+    size_t n = strlen(asked);
+    if (n + 1 == sizeof asked) memmove(asked, asked + 1, n--);
+    asked[n] = what;
+    asked[n + 1] = 0;
+}
+
+int fdatasync(int fd) { return note('D'), (int)syscall(SYS_fdatasync, fd); }
+int fsync(int fd) { return note('F'), (int)syscall(SYS_fsync, fd); }
+int renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+    return note('R'), (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
+}
 
 static size_t read_file(const char *path, unsigned char **bytes)
 {
@@ -60,6 +80,28 @@ static void saved_and_loaded(void **unused)
         gdn_sequence_close(other);
         close_both();
     }
+}
+
+/* A file that the user names is on the disk before it takes the place of an older one; what is in cache_dir can be made again, and
+ * nobody waits for the disk there. */
+static void synced(void **unused)
+{
+    char cache[400];
+    list l;
+    (void)unused;
+    snprintf(cache, sizeof cache, "%s", in_folder("not-synced"));
+    open_both(1, GDN_F32, cache);
+    asked[0] = 0;
+    gdn_sequence *s = sequence_of(warm);
+    l = prompt_of(100, 5, 30);
+    put(s, &l, "a prompt");
+    ACCEPTED(gdn_sequence_save(s, in_folder("synced"), &err));
+    assert_string_equal(asked, "DRF");
+    asked[0] = 0;
+    gdn_sequence_close(s);
+    assert_true(strlen(asked) >= 2); /* records */
+    assert_int_equal(strspn(asked, "R"), strlen(asked));
+    close_both();
 }
 
 /* A sequence whose prompt was stopped has no logits in its file either. */
@@ -509,6 +551,7 @@ static int teardown(void **unused) { return close_references(unused) || remove_f
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(saved_and_loaded),
+                                       cmocka_unit_test(synced),
                                        cmocka_unit_test(stopped_and_loaded),
                                        cmocka_unit_test(refusals),
                                        cmocka_unit_test(bound_to_the_files),

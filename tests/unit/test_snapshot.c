@@ -31,10 +31,10 @@ ssize_t write(int fd, const void *data, size_t n)
     return syscall(SYS_write, fd, data, n);
 }
 
-int fsync(int fd)
+int fdatasync(int fd)
 {
     if (disk == DISK_BROKEN) return errno = EIO, -1;
-    return (int)syscall(SYS_fsync, fd);
+    return (int)syscall(SYS_fdatasync, fd);
 }
 
 /* ---- files --------------------------------------------------------------------------------------------------------- */
