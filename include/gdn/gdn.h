@@ -12,8 +12,8 @@
  * Threads   An engine and its sequences serve one call at a time.  What gdn_engine_tokenizer returns does not change, and
  *           neither does what gdn_engine_encode_chat reads: any threads may use both, also during other calls.  Samplers, stop
  *           strings, decoders and output parsers serve one call at a time each.
- * Memory    gdn_engine_step and what stands on it (push, set, the latter without cache_dir), gdn_engine_verify,
- *           gdn_sampler_pick, gdn_stops_put and gdn_decoder_put allocate nothing.
+ * Memory    gdn_engine_step and what stands on it (push, set), gdn_engine_verify, gdn_sampler_pick, gdn_stops_put and
+ *           gdn_decoder_put allocate nothing; of an engine with cache_dir only the last three.
  * Errors    A call that fails changes nothing, but where it is said.  *out is written on success only.
  * Floats    Results do not depend on the caller's floating-point mode, and calls put it back.
  * Structs   Whoever fills one sets the rest to zero, as C does with the fields that an initialiser leaves out: zero stands for
@@ -58,7 +58,7 @@ typedef struct gdn_engine_options {
     gdn_load_progress_fn *progress; /* NULL is allowed */
     void                 *progress_arg;
     long long             reuse_bytes; /* of the prefix index, see gdn_sequence_set; 0: 1 GiB; -1: nothing is kept */
-    const char *cache_dir;   /* folder where what is kept outlives the process, made if it is missing; NULL: none */
+    const char *cache_dir;   /* folder for what reuse_bytes has no room for, and for the next process; NULL: none */
     long long   cache_bytes; /* of cache_dir; 0: 8 GiB */
     gdn_drafter drafter;
     int         n_drafts; /* most drafts of a sequence in a pass that room is made for, 0..GDN_DRAFTS_MAX; 0: 8 with a
@@ -241,12 +241,14 @@ gdn_draft_stats gdn_sequence_draft_stats(const gdn_sequence *sequence);
 typedef int gdn_progress_fn(void *arg, int done, int total);
 
 /* Make the sequence hold these n >= 1 tokens; the caller gives the whole list, and what need not be computed is not: the sequence goes
- * on from what it holds, if that begins the list, or else from the deepest snapshot of the engine's prefix index that does.
+ * on from what it holds, if that begins the list, or from the deepest snapshot that does of the engine's prefix index or in
+ * cache_dir, whatever goes furthest.
  *
  * All sequences of an engine share the index.  A snapshot is kept where lists part: at the end of each list (with logits: to set it
  * again computes nothing), where a sequence was when it was set to another list or closed, where turns of a chat begin
  * (<|im_start|>) and ever closer towards their ends (docs/API.md gives the rule).  It keeps within reuse_bytes by giving up what saves
- * the fewest tokens for its bytes and was not used for the longest time; keys and values that sequences need come first.
+ * the fewest tokens for its bytes and was not used for the longest time; keys and values that sequences need come first.  What is
+ * given up goes to cache_dir.
  *
  * The list is computed in pieces of up to 512 tokens (256 of a small model), which end at those places; progress, when not NULL, is
  * called after each and must not call the engine or its sequences.  *n_computed, when not NULL, receives the tokens to do.

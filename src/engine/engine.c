@@ -160,7 +160,10 @@ static gdn_status open_parts(gdn_engine *e, const gdn_engine_options *o, const c
     if (!s && folder) s = load_model(e, o, &own, err);
     if (!s) s = open_lanes(e, o, err);
     if (!s) s = gdn_workspace_open(&e->workspace, e->model, e->compute, e->max_step, e->max_tokens, err);
-    if (!s && e->store) gdn_store_bind(e->store, gdn_engine_record(e).binding);
+    if (!s && e->store) {
+        gdn_store_bind(e->store, gdn_engine_record(e).binding);
+        gdn_prefix_on_leave(e->prefix, gdn_engine_spill, e);
+    }
     return s;
 }
 

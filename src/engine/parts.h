@@ -104,10 +104,14 @@ void gdn_sequence_leave(gdn_sequence *sequence);
 gdn_record gdn_engine_record(gdn_engine *engine);
 gdn_record gdn_sequence_record(const gdn_sequence *sequence);
 
-/* Read from cache_dir what goes further in this list than the index does.  It is never an error if that cannot be done. */
+/* Read from cache_dir what goes further in this list than the index does, and pin in the index what goes furthest.  It is never an
+ * error if that cannot be done. */
 void gdn_engine_fetch(gdn_engine *engine, const int32_t *tokens, int n);
-/* Write what is in the index to cache_dir, likewise. */
+/* Whether cache_dir goes further in this list than so many tokens. */
+bool gdn_engine_stores_more(gdn_engine *engine, const int32_t *tokens, int n, int than);
+/* Write what is in the index to cache_dir, likewise; a snapshot that leaves it (gdn_prefix_leave_fn). */
 void gdn_engine_store(gdn_engine *engine);
+void gdn_engine_spill(void *engine, int node);
 
 /* Append; logits are computed if `wanted`, else these sequences have none afterwards.  Else as gdn_engine_step. */
 gdn_status gdn_engine_append(gdn_engine *engine, const gdn_step *steps, int n_steps, bool wanted, gdn_error *err);

@@ -134,69 +134,104 @@ gdn_status gdn_sequence_load(gdn_sequence *seq, const char *path, gdn_error *err
 
 /* ---- the folder ---------------------------------------------------------------------------------------------------------------- */
 
-/* Read a chain of records that begins the list into the index; false: a record is no good and has been dropped. */
-static bool read_chain(gdn_engine *e, const int32_t *tokens, int first, float *logits)
+/* Read the next record on the way into the list.  Room for it may put others into the folder and out of it, so that nothing is known
+ * of the folder afterwards.  Not OK: it is no good, and forgotten unless there was no room. */
+static gdn_status read_next(gdn_engine *e, const int32_t *tokens, int record, reading *got)
 {
-    reading got = {0};
-    for (int i = first, next; i >= 0; i = next) {
-        next = gdn_store_get(e->store, i)->next;
-        const int to = gdn_store_get(e->store, i)->to;
-        got.logits = next < 0 ? logits : NULL; /* of those before the last only keys and values are wanted */
-        const gdn_status s = read_record(e, gdn_store_use(e->store, i), &got, NULL);
-        if (s == GDN_NO_SLOT || s == GDN_NO_MEMORY) return true;
-        if (!s && got.to == to && !memcmp(e->list, tokens, (size_t)to * sizeof *tokens)) continue;
-        gdn_store_drop_chain(e->store, i, s != GDN_IO); /* what its name says is not what it holds */
-        return false;
+    const int        to = gdn_store_get(e->store, record)->to;
+    const gdn_status s = read_record(e, gdn_store_use(e->store, record), got, NULL);
+    if (s == GDN_NO_SLOT || s == GDN_NO_MEMORY) return s;
+    if (!s && got->to == to && !memcmp(e->list, tokens, (size_t)to * sizeof *tokens)) return GDN_OK;
+    gdn_store_drop_from(e->store, to,
+                        s != GDN_IO); /* what its name says is not what it holds, nor do others go on from it */
+    return GDN_BAD_FILE;
+}
+
+/* Read what leads furthest into the list, and keep where it ends.  BAD_FILE: a record was no good, look again. */
+static gdn_status fetch(gdn_engine *e, const int32_t *tokens, int n, float *logits)
+{
+    const int  node = gdn_prefix_find(e->prefix, tokens, n);
+    reading    got = {.to = gdn_prefix_depth(e->prefix, node)};
+    bool       is_last = false;
+    gdn_status s = GDN_OK;
+    gdn_kv_attach(e->kv, e->n_sequences, gdn_prefix_pages(e->prefix, node), got.to);
+    while (!s && !is_last) {
+        const int record = gdn_store_find(e->store, tokens, n, got.to, &is_last);
+        if (record < 0) return GDN_OK;
+        got.logits = is_last ? logits : NULL; /* of those before the last only keys and values are wanted */
+        s = read_next(e, tokens, record, &got);
     }
+    if (s) return s;
+    gdn_prefix_pin(e->prefix, -1); /* this goes further */
     gdn_prefix_keep(e->prefix, tokens, got.to, gdn_kv_list(e->kv, e->n_sequences), e->read, 0,
                     got.has_logits ? logits : NULL);
-    return true;
+    const int kept = gdn_prefix_find(e->prefix, tokens, n);
+    gdn_prefix_pin(e->prefix, kept);
+    if (gdn_prefix_depth(e->prefix, kept) == got.to) gdn_prefix_set_stored(e->prefix, kept);
+    return GDN_OK;
+}
+
+bool gdn_engine_stores_more(gdn_engine *e, const int32_t *tokens, int n, int than)
+{
+    bool is_last;
+    return e->store && gdn_prefix_keeps(e->prefix) && gdn_store_find(e->store, tokens, n, than, &is_last) >= 0;
 }
 
 void gdn_engine_fetch(gdn_engine *e, const int32_t *tokens, int n)
 {
     if (!e->store || !gdn_prefix_keeps(e->prefix)) return;
-    float *logits = malloc((size_t)e->model->config.vocab_size * sizeof *logits);
-    bool   done = !logits;
-    while (!done) {
-        const int node = gdn_prefix_find(e->prefix, tokens, n), depth = gdn_prefix_depth(e->prefix, node);
-        const int first = gdn_store_find(e->store, tokens, n, depth);
-        if (first < 0) break;
-        gdn_kv_attach(e->kv, e->n_sequences, gdn_prefix_pages(e->prefix, node), depth);
-        done = read_chain(e, tokens, first, logits);
+    float     *logits = malloc((size_t)e->model->config.vocab_size * sizeof *logits);
+    gdn_status s = logits ? GDN_BAD_FILE : GDN_NO_MEMORY;
+    while (s == GDN_BAD_FILE) {
+        s = fetch(e, tokens, n, logits);
         forget_read(e);
     }
     gdn_prefix_trim(e->prefix);
     free(logits);
 }
 
-/* The records that lead to these `from` tokens are used, too: they must not be removed before one that goes on from there.  False:
- * one is missing. */
-static bool touch_chain(gdn_engine *e, const int32_t *tokens, int from)
+/* Whether the records that lead to these tokens are all there; with `use` they are used now: they must not be removed before one
+ * that goes on from there. */
+static bool has_chain(gdn_engine *e, const int32_t *tokens, int to, bool use)
 {
-    while (from) {
-        const int i = gdn_store_exact(e->store, tokens, from);
+    while (to) {
+        const int i = gdn_store_exact(e->store, tokens, to);
         if (i < 0) return false;
-        gdn_store_use(e->store, i);
-        from = gdn_store_get(e->store, i)->from;
+        if (use) gdn_store_use(e->store, i);
+        to = gdn_store_get(e->store, i)->from;
     }
     return true;
+}
+
+/* Have a record of a snapshot in the folder, if there can be room for it.  Not OK: it cannot be written. */
+static gdn_status store(gdn_engine *e, int node)
+{
+    gdn_record r = gdn_engine_record(e);
+    gdn_prefix_describe(e->prefix, node, &r);
+    if (!has_chain(e, r.tokens, r.to, false)) {
+        const int orphan = gdn_store_exact(e->store, r.tokens, r.to);
+        if (orphan >= 0) gdn_store_drop(e->store, orphan, true);
+        if (!has_chain(e, r.tokens, r.from, true)) r.from = 0;
+        const char *path = gdn_store_prepare(e->store, r.tokens, r.from, r.to, r.logits != NULL, gdn_record_bytes(&r));
+        const gdn_status s = path ? gdn_record_write(&r, path, GDN_LOSABLE, NULL) : GDN_OK;
+        if (s) return s;
+        if (path) gdn_store_written(e->store);
+    }
+    gdn_prefix_set_stored(e->prefix, node);
+    return GDN_OK;
+}
+
+/* The one before it goes first if it is not there, so that keys and values that many share are written once. */
+void gdn_engine_spill(void *engine, int node)
+{
+    const gdn_engine *e = engine;
+    const int         before = gdn_prefix_unstored_before(e->prefix, node);
+    if (before < 0 || !store(engine, before)) store(engine, node);
 }
 
 void gdn_engine_store(gdn_engine *e)
 {
     if (!e->store || !e->prefix) return;
-    for (int node; (node = gdn_prefix_unstored(e->prefix)) >= 0; gdn_prefix_set_stored(e->prefix, node)) {
-        gdn_record r = gdn_engine_record(e);
-        r.tokens = e->list;
-        gdn_prefix_describe(e->prefix, node, &r);
-        if (touch_chain(e, r.tokens, r.to)) continue;
-        const int orphan = gdn_store_exact(e->store, r.tokens, r.to);
-        if (orphan >= 0) gdn_store_drop(e->store, orphan, true);
-        if (!touch_chain(e, r.tokens, r.from)) r.from = 0;
-        const char *path = gdn_store_prepare(e->store, r.tokens, r.from, r.to, r.logits != NULL, gdn_record_bytes(&r));
-        if (!path) continue;
-        if (gdn_record_write(&r, path, GDN_LOSABLE, NULL)) return;
-        gdn_store_written(e->store);
-    }
+    for (int node; (node = gdn_prefix_unstored(e->prefix)) >= 0;)
+        if (store(e, node)) return;
 }

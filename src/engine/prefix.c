@@ -34,6 +34,11 @@ struct gdn_prefix {
     size_t     slot_bytes, page_bytes;
     long long  budget;
     uint64_t   now;
+
+    /* of files */
+    int32_t             *tokens; /* [n_pages][GDN_PAGE]: what gdn_prefix_describe returns */
+    gdn_prefix_leave_fn *leave;  /* or NULL */
+    void                *leave_arg;
 };
 
 enum { MAX_SNAPSHOTS = 4096 }; /* lanes of a cache */
@@ -76,7 +81,8 @@ gdn_status gdn_prefix_open(gdn_prefix **out, gdn_pool *pool, gdn_kv *kv, int n_s
         p->nodes = malloc(n_nodes * sizeof *p->nodes);
         p->ids = malloc(n_pages * GDN_PAGE * sizeof *p->ids);
         p->pages = malloc(n_pages * sizeof *p->pages);
-        if (!(p->free_snapshots && p->logits && p->nodes && p->ids && p->pages))
+        p->tokens = malloc(n_pages * GDN_PAGE * sizeof *p->tokens);
+        if (!(p->free_snapshots && p->logits && p->nodes && p->ids && p->pages && p->tokens))
             s = gdn_fail(err, GDN_NO_MEMORY, 0, "prefix: no memory for %d snapshots; allow fewer bytes", n_snapshots);
         else number_nodes(p, (int)n_nodes);
     }
@@ -97,6 +103,7 @@ void gdn_prefix_close(gdn_prefix *p)
     free(p->nodes);
     free(p->ids);
     free(p->pages);
+    free(p->tokens);
     free(p);
 }
 
@@ -290,7 +297,10 @@ void gdn_prefix_keep(gdn_prefix *p, const int32_t *tokens, int n, const int *pag
         p->n_with_logits++;
     }
     at->used = p->now;
+    const int pinned = p->pinned;
+    p->pinned = i; /* not what has just come */
     gdn_prefix_trim(p);
+    p->pinned = pinned;
 }
 
 void gdn_prefix_pin(gdn_prefix *p, int i) { p->pinned = i; }
@@ -311,6 +321,13 @@ int gdn_prefix_unstored(const gdn_prefix *p)
     return found;
 }
 
+int gdn_prefix_unstored_before(const gdn_prefix *p, int i)
+{
+    do i = p->nodes[i].parent;
+    while (i && p->nodes[i].snapshot < 0);
+    return i && !p->nodes[i].stored ? i : -1;
+}
+
 void gdn_prefix_describe(gdn_prefix *p, int i, gdn_record *r)
 {
     const node *const n = &p->nodes[i];
@@ -318,6 +335,7 @@ void gdn_prefix_describe(gdn_prefix *p, int i, gdn_record *r)
     while (before && !p->nodes[before].stored) before = p->nodes[before].parent;
     r->from = p->nodes[before].end;
     r->to = n->end;
+    r->tokens = p->tokens;
     r->pages = gdn_prefix_pages(p, i);
     for (int at = 0; at < n->end; at++)
         r->tokens[at] = p->ids[(size_t)r->pages[at / GDN_PAGE] * GDN_PAGE + (size_t)(at % GDN_PAGE)];
@@ -359,6 +377,12 @@ static double worth(const gdn_prefix *p, int i)
     return (double)(n->end - p->nodes[above].end) / ((double)bytes * (double)(p->now - n->used + 1));
 }
 
+void gdn_prefix_on_leave(gdn_prefix *p, gdn_prefix_leave_fn *leave, void *arg)
+{
+    p->leave = leave;
+    p->leave_arg = arg;
+}
+
 bool gdn_prefix_evict(gdn_prefix *p)
 {
     int    least = -1;
@@ -374,6 +398,7 @@ bool gdn_prefix_evict(gdn_prefix *p)
         }
     }
     if (least < 0) return false;
+    if (p->leave) p->leave(p->leave_arg, least);
     forget(p, least);
     return true;
 }

@@ -53,12 +53,17 @@ gdn_status gdn_prefix_reserve(gdn_prefix *prefix, const int *n_more, int n_lanes
 /* Evict until bytes are within the budget again: lanes may have left pages to the index alone. */
 void gdn_prefix_trim(gdn_prefix *prefix);
 
+/* Who is told of a snapshot before it is given up, and may describe and mark snapshots, but change nothing else here. */
+typedef void gdn_prefix_leave_fn(void *arg, int i);
+void         gdn_prefix_on_leave(gdn_prefix *prefix, gdn_prefix_leave_fn *leave, void *arg);
+
 /* Give up the snapshot that is worth least; false: there is none, or only the pinned one. */
 bool gdn_prefix_evict(gdn_prefix *prefix);
 
-/* The shallowest snapshot that is not marked as stored, or -1; what a record of it holds (from: the depth of the last one before it
- * that is stored; r->tokens has room for it, and the rest is borrowed until the next call); the mark. */
+/* The shallowest snapshot that is not marked as stored, or -1; the last one before a snapshot, likewise if it is not; what a record
+ * of a snapshot holds (from: the depth of the last one before it that is stored; all of it borrowed until the next call); the mark. */
 int  gdn_prefix_unstored(const gdn_prefix *prefix);
+int  gdn_prefix_unstored_before(const gdn_prefix *prefix, int i);
 void gdn_prefix_describe(gdn_prefix *prefix, int i, gdn_record *r);
 void gdn_prefix_set_stored(gdn_prefix *prefix, int i);
 

@@ -133,7 +133,8 @@ static bool continues(const gdn_sequence *seq, const int32_t *tokens, int n)
            (seq->length < n || seq->has_logits);
 }
 
-/* Make the sequence hold what is kept at a node, which begins the list, or beyond it in a file, in place of what it held. */
+/* Make the sequence hold the most of the list that it held itself, or that is kept, or in a file.  node: what is kept of it, to stay
+ * so; -1: the sequence has more. */
 static void go_to(gdn_sequence *seq, int node, const int32_t *tokens, int n)
 {
     gdn_engine *const e = seq->engine;
@@ -142,6 +143,7 @@ static void go_to(gdn_sequence *seq, int node, const int32_t *tokens, int n)
     gdn_draft_cut(seq, common, common);
     gdn_prefix_pin(e->prefix, node);
     if (seq->length) keep(seq);
+    gdn_prefix_pin(e->prefix, gdn_prefix_find(e->prefix, tokens, n));
     empty(seq);
     gdn_prefix_trim(e->prefix);
     gdn_engine_fetch(e, tokens, n);
@@ -189,12 +191,13 @@ gdn_status gdn_sequence_set(gdn_sequence *seq, const int32_t *tokens, int n, gdn
     if (s) return s;
     gdn_engine *const e = seq->engine;
     const int         node = gdn_prefix_find(e->prefix, tokens, n);
-    const bool        goes_on = continues(seq, tokens, n) && seq->length >= gdn_prefix_depth(e->prefix, node);
+    const bool        has_most = continues(seq, tokens, n) && seq->length >= gdn_prefix_depth(e->prefix, node);
+    const bool        goes_on = has_most && !gdn_engine_stores_more(e, tokens, n, seq->length);
     s = gdn_kv_check_room(e->kv, seq->lane, goes_on ? gdn_kv_list(e->kv, seq->lane) : gdn_prefix_pages(e->prefix, node),
                           goes_on ? seq->length : gdn_prefix_depth(e->prefix, node), n, err);
     if (s) return s;
     gdn_prefix_tick(e->prefix);
-    if (!goes_on) go_to(seq, node, tokens, n);
+    if (!goes_on) go_to(seq, has_most ? -1 : node, tokens, n);
     if (n_computed) *n_computed = n - seq->length;
     return compute(seq, tokens, n, progress, arg, err);
 }

@@ -19,7 +19,7 @@ struct gdn_store {
     int         n, capacity;
     gdn_stored  prepared;
     uint64_t   *hashes; /* [max_tokens + 1] of the list that is looked for */
-    int         max_tokens;
+    int         max_tokens, n_hashes;
 };
 
 enum { NAME = 80 }; /* bytes of a name, with room */
@@ -69,8 +69,7 @@ static bool parse(gdn_stored *r, const char *name)
     if (sscanf(name, "gdn-%16llx-%8x-%8x-%1d-%16llx%n", &binding, &from, &to, &has_logits, &hash, &n) != 5 || name[n] ||
         to > INT_MAX || from >= to)
         return false;
-    *r = (gdn_stored){
-        .binding = binding, .hash = hash, .from = (int)from, .to = (int)to, .has_logits = has_logits, .next = -1};
+    *r = (gdn_stored){.binding = binding, .hash = hash, .from = (int)from, .to = (int)to, .has_logits = has_logits};
     char      again[NAME];
     const int length =
         snprintf(again, sizeof again, "gdn-%016llx-%08x-%08x-%d-%016llx", binding, from, to, has_logits, hash);
@@ -155,20 +154,18 @@ static int record_of(const gdn_store *s, int to, uint64_t hash)
     return -1;
 }
 
-/* Link the records that lead to `last`; returns the first, or -1 if one is missing. */
-static int link_chain(gdn_store *s, int last, int above)
+/* The first of the records that lead from `above` tokens to `last`, or -1 if one is missing. */
+static int first_of(const gdn_store *s, int last, int above)
 {
-    int first = last, next = -1;
-    for (;; next = first, first = record_of(s, s->records[first].from, s->hashes[s->records[first].from])) {
-        if (first < 0) return -1;
-        s->records[first].next = next;
-        if (s->records[first].from <= above) return first;
-    }
+    int i = last;
+    while (i >= 0 && s->records[i].from > above) i = record_of(s, s->records[i].from, s->hashes[s->records[i].from]);
+    return i;
 }
 
-int gdn_store_find(gdn_store *s, const int32_t *tokens, int n, int above)
+int gdn_store_find(gdn_store *s, const int32_t *tokens, int n, int above, bool *is_last)
 {
     if (!s->n || n > s->max_tokens) return -1;
+    s->n_hashes = n;
     s->hashes[0] = 1;
     for (int i = 0; i < n; i++) s->hashes[i + 1] = hash_on(s->hashes[i], tokens[i]);
     for (int below = n;;) {
@@ -179,7 +176,8 @@ int gdn_store_find(gdn_store *s, const int32_t *tokens, int n, int above)
             if ((r->to < n || r->has_logits) && (best < 0 || r->to > s->records[best].to)) best = i;
         }
         if (best < 0) return -1;
-        const int first = link_chain(s, best, above);
+        const int first = first_of(s, best, above);
+        *is_last = first == best;
         if (first >= 0) return first;
         below = s->records[best].to - 1;
     }
@@ -205,11 +203,13 @@ void gdn_store_drop(gdn_store *s, int record, bool remove)
     s->records[record] = s->records[--s->n];
 }
 
-void gdn_store_drop_chain(gdn_store *s, int record, bool remove)
+void gdn_store_drop_from(gdn_store *s, int to, bool remove)
 {
-    for (int i = record; i >= 0; i = s->records[i].next) s->records[i].dropped = true;
-    for (int i = s->n - 1; i >= 0; i--) /* what takes the place of one has been seen */
-        if (s->records[i].dropped) gdn_store_drop(s, i, remove);
+    for (int i = s->n - 1; i >= 0; i--) { /* what takes the place of one has been seen */
+        const gdn_stored *const r = &s->records[i];
+        if (r->binding == s->binding && r->to >= to && r->to <= s->n_hashes && r->hash == s->hashes[r->to])
+            gdn_store_drop(s, i, remove);
+    }
 }
 
 static void drop_oldest(gdn_store *s)
@@ -230,8 +230,7 @@ const char *gdn_store_prepare(gdn_store *s, const int32_t *tokens, int from, int
                                .to = to,
                                .has_logits = has_logits,
                                .bytes = bytes,
-                               .used = ++s->now,
-                               .next = -1};
+                               .used = ++s->now};
     return path_of(s, &s->prepared);
 }
 

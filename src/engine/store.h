@@ -1,4 +1,4 @@
-/* store.h - a folder of records: what of the prefix index outlives the process.
+/* store.h - a folder of records: what of the prefix index leaves memory or outlives the process.
  *
  * The name of a file says all that looking for it needs: gdn-BINDING-FROM-TO-LOGITS-TOKENS, numbers in hexadecimal, TOKENS a hash of
  * the first TO ids.  A record with FROM > 0 is of use only together with one whose TO is that. Several processes may use one
@@ -24,14 +24,16 @@ void gdn_store_close(gdn_store *store); /* NULL is allowed */
 typedef struct gdn_stored {
     uint64_t  binding, hash;
     int       from, to;
-    bool      has_logits, dropped; /* dropped: while a chain is */
+    bool      has_logits;
     long long bytes, used;
-    int       next; /* of a chain that gdn_store_find returned; -1: it ends */
 } gdn_stored;
 
+/* A number of a record is good until records are prepared or dropped. */
+
 /* The first record of a chain that leads from `above` tokens or fewer, which the caller has, to the deepest record that begins the
- * list and goes beyond them; -1: none.  One at the very end of the list counts only with logits. */
-int               gdn_store_find(gdn_store *store, const int32_t *tokens, int n, int above);
+ * list and goes beyond them; -1: none.  *is_last: it is that one; else look again from where it ends.  One at the very end of the
+ * list counts only with logits. */
+int               gdn_store_find(gdn_store *store, const int32_t *tokens, int n, int above, bool *is_last);
 const gdn_stored *gdn_store_get(const gdn_store *store, int record);
 
 /* The path of a record, borrowed until the next call; it is used now. */
@@ -46,8 +48,8 @@ const char *gdn_store_prepare(gdn_store *store, const int32_t *tokens, int from,
 /* What was prepared last is written. */
 void gdn_store_written(gdn_store *store);
 
-/* Forget a record; with `remove`, its file goes too.  drop_chain: and those that follow it in the chain found last. */
+/* Forget a record; of the list that was looked for last, those that end at `to` tokens or later.  With `remove`, files go too. */
 void gdn_store_drop(gdn_store *store, int record, bool remove);
-void gdn_store_drop_chain(gdn_store *store, int record, bool remove);
+void gdn_store_drop_from(gdn_store *store, int to, bool remove);
 
 #endif

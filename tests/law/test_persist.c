@@ -447,6 +447,90 @@ static void budget_of_the_folder(void **unused)
     assert_int_equal(files_in(cache).n, 0);
 }
 
+/* What leaves a small index goes to the folder and comes back when it is asked for, while the engine is open. */
+static void spilled(void **unused)
+{
+    enum { PROMPTS = 9, SLOTS = 3 };
+    const int system[PROMPTS] = {100, 150, 100, 70, 150, 100, 230, 40, 150};
+    char      cache[400];
+    (void)unused;
+    for (int n_threads = 1; n_threads <= 2; n_threads++) {
+        snprintf(cache, sizeof cache, "%s/spilled-%d", folder, n_threads);
+        open_both(n_threads, n_threads == 1 ? GDN_F32 : GDN_BF16, NULL);
+        gdn_engine_close(warm);
+        const gdn_engine_options options = {.n_threads = n_threads,
+                                            .n_sequences = 2,
+                                            .max_tokens = MOST,
+                                            .kv_type = gdn_kv_type(cold->kv),
+                                            .reuse_bytes = SLOTS * (long long)gdn_pool_slot_bytes(cold->pool) + 1000000,
+                                            .cache_dir = cache,
+                                            .cache_bytes = 1 << 30};
+        warm = engine_of(&options);
+        gdn_sequence *s = sequence_of(warm);
+        int           n_tokens = 0, n_computed = 0, n_again = 0;
+        for (unsigned round = 0; round < 3; round++)
+            for (unsigned i = 0; i < PROMPTS; i++) {
+                list l = prompt_of(system[i], i, 80 + (int)i);
+                if (round == 2) l.id[l.n - 6] = 299; /* near its end */
+                n_tokens += round ? 0 : l.n;
+                *(round ? &n_again : &n_computed) += put(s, &l, "with a small index");
+                assert_in_range(gdn_prefix_n_snapshots(warm->prefix), 1, SLOTS);
+                if (round == 1) assert_int_equal(n_again, 0);
+            }
+        assert_true(n_computed > n_tokens / 2); /* what the prompts have in common is less */
+        assert_in_range(n_again, PROMPTS, n_tokens - n_computed / 3);
+        assert_true(files_in(cache).n > 2 * PROMPTS);
+        gdn_sequence_close(s);
+        close_both();
+    }
+}
+
+/* Where the sequence begins the list, the folder may still go further. */
+static void further_than_the_sequence(void **unused)
+{
+    char cache[400];
+    (void)unused;
+    snprintf(cache, sizeof cache, "%s", in_folder("further"));
+    list l = prompt_of(150, 7, 200);
+    open_both(1, GDN_F32, cache);
+    gdn_sequence *s = sequence_of(warm);
+    put(s, &l, "what is stored");
+    gdn_sequence_close(s);
+    close_both();
+    open_both(1, GDN_F32, cache);
+    s = sequence_of(warm);
+    list some = l;
+    some.n = 20; /* shorter than all that is stored */
+    assert_int_equal(put(s, &some, "its beginning"), 20);
+    assert_int_equal(put(s, &l, "all of it"), 0);
+    some.n = 180; /* what it has now is a part of the list: from memory */
+    assert_in_range(put(s, &some, "a part"), 1, 179);
+    add_text(&l, 9, 40);
+    assert_int_equal(put(s, &l, "more than is stored"), 40);
+    add_text(&l, 10, 5);
+    assert_int_equal(put(s, &l, "the sequence goes on"), 5);
+
+    /* A record that is damaged by then costs nothing of what the sequence has. */
+    list other = prompt_of(150, 8, 200);
+    some = other;
+    some.n = 170;
+    gdn_sequence_close(s);
+    close_both();
+    open_both(1, GDN_F32, cache);
+    s = sequence_of(warm);
+    put(s, &other, "stored as well");
+    gdn_sequence_close(s);
+    close_both();
+    open_both(1, GDN_F32, cache);
+    s = sequence_of(warm);
+    put(s, &some, "its beginning");
+    const files f = files_in(cache);
+    for (int i = 0; i < f.n; i++) write_file(f.name[i], (const unsigned char *)"", 0);
+    assert_in_range(put(s, &other, "all of it"), 1, other.n - some.n);
+    gdn_sequence_close(s);
+    close_both();
+}
+
 /* A disk that takes only so many bytes of a file. */
 static void full_disk(void **unused)
 {
@@ -559,6 +643,8 @@ int main(void)
                                        cmocka_unit_test(restarts),
                                        cmocka_unit_test(damaged_folders),
                                        cmocka_unit_test(budget_of_the_folder),
+                                       cmocka_unit_test(spilled),
+                                       cmocka_unit_test(further_than_the_sequence),
                                        cmocka_unit_test(full_disk),
                                        cmocka_unit_test(folders_that_cannot_be_used),
                                        cmocka_unit_test(killed)};
