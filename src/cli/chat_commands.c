@@ -1,5 +1,4 @@
 #include "cli/chat.h"
-#include "cli/messages.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +99,11 @@ static int save(gdn_chat *chat, const char *name)
     if (!done)
         return gdn_cli_fail(GDN_EXIT_FAILED, "chat", "%s %s", path.text, saved ? why : "cannot be written: no memory");
     const int n = count(chat, &s);
-    gdn_chat_say(chat, "%d message%s saved in %s", n, s, path.text);
+    if (!n) gdn_chat_say(chat, "0 messages saved in %s", path.text);
+    else if (gdn_chat_state_save(chat, path.text, why))
+        gdn_chat_say(chat, "%d message%s saved in %s, what is computed of them in %s.state", n, s, path.text,
+                     path.text);
+    else gdn_chat_say(chat, "%d message%s saved in %s, not what is computed of them: %s", n, s, path.text, why);
     return GDN_EXIT_OK;
 }
 
@@ -122,11 +125,16 @@ static int load(gdn_chat *chat, const char *name)
     if (!status) {
         json_decref(chat->vars);
         chat->vars = json_incref(vars);
-        const int n = count(chat, &s);
-        gdn_chat_say(chat, "%d message%s loaded from %s, %zu tokens%s", n, s, path.text, ids.n,
-                     has_role(json_array_get(gdn_chat_messages(chat), (size_t)n - 1), "assistant")
-                         ? ""
-                         : "; /regen answers the last one");
+        const int   n = count(chat, &s), n_computed = gdn_chat_state_load(chat, path.text, why);
+        const char *last = has_role(json_array_get(gdn_chat_messages(chat), (size_t)n - 1), "assistant")
+                               ? ""
+                               : "; /regen answers the last one";
+        if (n_computed)
+            gdn_chat_say(chat, "%d message%s loaded from %s, %zu tokens, %d of them computed%s", n, s, path.text, ids.n,
+                         n_computed, last);
+        else
+            gdn_chat_say(chat, "%d message%s loaded from %s, %zu tokens, to be computed since %s%s", n, s, path.text,
+                         ids.n, why, last);
     }
     json_decref(vars);
     free(ids.id);
@@ -147,7 +155,7 @@ static const struct command {
     {"/reset", "", "begin another conversation; the system message stays", reset},
     {"/regen", "", "answer the last message again", regenerate},
     {"/system", "TEXT", "what the model is told before all messages; without TEXT nothing", set_system},
-    {"/save", "FILE", "write the conversation as JSON", save},
+    {"/save", "FILE", "write the conversation as JSON, and what is computed of it to FILE.state", save},
     {"/load", "FILE", "go on with a conversation: a list of messages, or an object with one and perhaps tools", load},
     {"/think", "on|off", "whether the model thinks before it answers", think},
     {"/exit", "", "leave, as Ctrl-D does", leave_chat},

@@ -89,6 +89,17 @@ gdn_status gdn_record_write(const gdn_record *r, const char *path, gdn_durabilit
     return s;
 }
 
+bool gdn_record_is(const char *path)
+{
+    gdn_file file;
+    char     first[sizeof magic];
+    if (gdn_file_open(&file, path, NULL)) return false;
+    const bool is =
+        !file.n_bytes || (!gdn_file_read(&file, first, sizeof first, NULL) && !memcmp(first, magic, sizeof magic));
+    gdn_file_close(&file);
+    return is;
+}
+
 static gdn_status check_header(const header *h, uint64_t n_bytes, const gdn_record *like, gdn_error *err)
 {
     if (memcmp(h->magic, magic, sizeof magic) != 0)

@@ -21,6 +21,9 @@ gdn_status gdn_record_write(const gdn_record *record, const char *path, gdn_dura
 
 long long gdn_record_bytes(const gdn_record *record); /* of its file */
 
+/* Whether a file may be replaced by a record: it begins like one, or holds nothing. */
+bool gdn_record_is(const char *path);
+
 typedef struct gdn_record_file {
     gdn_file file;
     int      from, to;

@@ -62,6 +62,47 @@ if cmp -s "$dir/c.json" "$dir/saved"; then ok; else fail "/save wrote $(cat "$di
 says "/load ~/c.json\nwhat is the capital city of Greece\nWhat was the number, please?\n/save $dir/c.json\n" \
     'The capital of Greece is Athens.\n96\n' 0 '' --quiet --no-think
 if [ "$(grep -c role "$dir/c.json")" -eq 6 ]; then ok; else fail "/save over an older conversation"; fi
+
+# What was computed comes back with the messages, so that the next answer computes the new message alone; a state that is missing,
+# damaged or of something else costs only that, and is said.
+printf '<|im_start|>user\nWhat was the number, please?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n' >"$dir/turn"
+turn=$("$gdn" tokenize --special -f "$dir/turn" | wc -w)
+# computes TOKENS "NOTICE": after /load the next answer computes so many tokens of its prompt; what loading said matches.
+computes() {
+    printf '/load %s\nWhat was the number, please?\n' "$dir/d.json" >"$dir/in"
+    run chat --temperature 0 --no-think
+    if [ $status -eq 0 ] && [ "$(cat "$dir/out")" = 96 ] && sed -n 1p "$dir/err" | grep -Eq "^4 messages loaded from $dir/d.json, [0-9]+ tokens, $2\$" &&
+        sed -n 2p "$dir/err" | grep -Eq "^(cached [0-9]+ of [0-9]+ tokens; )?prompt $1 tokens"; then ok; else fail "/load with a state: $1, $2"; fi
+}
+says "Remember the number 96.\nwhat is the capital city of Greece\n/save $dir/d.json\n" \
+    'I will remember the number 96.\nThe capital of Greece is Athens.\n' 0 '' --quiet --no-think
+computes "$turn" '[1-9][0-9]* of them computed'
+if [ "$(stat -c %a "$dir/d.json" "$dir/d.json.state" | uniq)" = 600 ]; then ok; else fail "a state is as private as the messages"; fi
+cp "$dir/d.json.state" "$dir/good"
+all=$(($(sed -n 's/^cached [0-9]* of \([0-9]*\) tokens.*/\1/p' "$dir/err")))
+head -c 100000 "$dir/good" >"$dir/d.json.state"
+computes $all "to be computed since $dir/d.json.state: state: the file has 100000 bytes and should have [0-9]+; make it again"
+{ head -c 300 "$dir/good" && printf x && tail -c +302 "$dir/good"; } >"$dir/d.json.state"
+computes $all "to be computed since $dir/d.json.state: state: the file is damaged; make it again"
+cp "$dir/c.json.state" "$dir/d.json.state"
+computes $all "to be computed since $dir/d.json.state is of another conversation"
+rm "$dir/d.json.state"
+computes $all "to be computed since there is no $dir/d.json.state"
+printf 'mine\n' >"$dir/d.json.state"
+computes $all "to be computed since $dir/d.json.state: state: 5 bytes are too few for a saved sequence; make it again"
+echo "/load $dir/d.json
+/save $dir/d.json" >"$dir/in"
+run chat
+if [ "$(sed -n 2p "$dir/err")" = "4 messages saved in $dir/d.json, not what is computed of them: $dir/d.json.state exists and is no state; \
+it was left as it is" ] && [ "$(cat "$dir/d.json.state")" = mine ]; then ok; else fail "/save over another state"; fi
+cp "$dir/good" "$dir/d.json.state" # a conversation that goes on, and one whose thoughts the template takes out
+says "/load $dir/d.json\nWhat was the number, please?\n/save $dir/e.json\n" '96\n' 0 '' --quiet --no-think
+says "/load $dir/e.json\n/save $dir/e.json\n/load $dir/e.json\nWhat was the number, please?\n" '96\n' 0 '' --quiet --no-think
+echo '[{"role":"user","content":"What is 2+3?"},{"role":"assistant","content":"5","reasoning_content":"Two and three are five."}]' >"$dir/t.json"
+printf '/load %s\n/save %s\n/load %s\nWhat was the number, please?\n' "$dir/t.json" "$dir/t.json" "$dir/t.json" >"$dir/in"
+run chat --temperature 0 --no-think
+if [ $status -eq 0 ] && tail -n 1 "$dir/err" | grep -q "^cached [0-9]* of [0-9]* tokens; prompt $turn tokens"; then ok; else fail "a state without thoughts"; fi
+
 echo '[{"role":"user","content":"Remember the number 96."}]' >"$dir/list.json"
 says "/load $dir/list.json\n/regen\n/regen\nwhat is the capital city of Greece\nWhat was the number, please?\n" \
     'I will remember the number 96.\nI will remember the number 96.\nThe capital of Greece is Athens.\n96\n' 0 '' --quiet --no-think
