@@ -117,6 +117,12 @@ static gdn_status open_cached(void **out)
 }
 static void close_engine_of(void *made) { gdn_engine_close(made); }
 
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    (void)st, (void)kind, (void)where;
+    return remove(path);
+}
+
 static const int32_t in_folder[] = {9, 8, 7, 6, 5};
 
 /* Set a prompt that the folder has, in an engine that has just been opened; the allocation fail_at of it fails.  A miss, never an
@@ -152,6 +158,62 @@ static void a_folder_without_memory(void **unused)
     }
     assert_int_equal(set_cached(), 0);
     assert_true(n_missed > 1);
+}
+
+enum { PROMPTS = 3, PROMPT = 70 };
+
+/* Prompts through an engine that has room for one snapshot, and a folder: `logits` receives those after each; the allocation fail_at
+ * fails.  Returns the tokens that a second round computes. */
+static int spill(float *logits)
+{
+    const gdn_engine_options options = {
+        .model = "models/demo", .max_tokens = 100, .n_threads = 1, .cache_dir = cache, .reuse_bytes = 1800000};
+    gdn_engine   *small = NULL;
+    gdn_sequence *s = NULL;
+    int           computed, again = 0;
+    nftw(cache, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    ACCEPTED(gdn_engine_open(&small, &options, &err));
+    ACCEPTED(gdn_sequence_open(&s, small, &err));
+    const size_t V = (size_t)gdn_engine_vocab_size(small);
+    n_asked = 0;
+    counting = 1;
+    for (int i = 0; i < 2 * PROMPTS; i++) {
+        int32_t ids[PROMPT];
+        for (int at = 0; at < PROMPT; at++) ids[at] = 10 + i % PROMPTS + 3 * at;
+        ACCEPTED(gdn_sequence_set(s, ids, PROMPT, NULL, NULL, &computed, &err));
+        if (i < PROMPTS) memcpy(logits + i * V, gdn_sequence_logits(s), V * sizeof *logits);
+        else assert_memory_equal(logits + (i - PROMPTS) * V, gdn_sequence_logits(s), V * sizeof *logits);
+        again += i < PROMPTS ? 0 : computed;
+    }
+    counting = 0;
+    gdn_sequence_close(s);
+    gdn_engine_close(small);
+    return again;
+}
+
+/* What leaves the index without memory to write or to read it is computed again, and has the same bits. */
+static void spilled_without_memory(void **unused)
+{
+    const size_t n = (size_t)PROMPTS * gdn_engine_vocab_size(engine);
+    float *const want = malloc(n * sizeof *want), *const got = malloc(n * sizeof *got);
+    int n_missed = 0;
+    (void)unused;
+    assert_true(want && got);
+    fail_at = 0;
+    const long live = n_live;
+    const int  fd = lowest_descriptor();
+    assert_int_equal(spill(want), 0);
+    for (fail_at = 1;; fail_at++) {
+        n_missed += spill(got) > 0;
+        assert_int_equal(n_live, live);
+        assert_int_equal(lowest_descriptor(), fd);
+        assert_memory_equal(got, want, n * sizeof *want);
+        if (n_asked < fail_at) break;
+    }
+    print_message("%ld allocations, %d of them missed\n", fail_at - 1, n_missed);
+    assert_true(n_missed > PROMPTS);
+    free(want);
+    free(got);
 }
 
 static const struct {
@@ -257,12 +319,6 @@ static void a_step_allocates_nothing(void **unused)
     free(piece);
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
-{
-    (void)st, (void)kind, (void)where;
-    return remove(path);
-}
-
 static int setup(void **unused)
 {
     const int32_t prompt[] = {1, 2, 3, 4, 5, 6, 7};
@@ -289,6 +345,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_fails),
                                        cmocka_unit_test(a_folder_without_memory),
+                                       cmocka_unit_test(spilled_without_memory),
                                        cmocka_unit_test(a_step_allocates_nothing)};
     return cmocka_run_group_tests_name("allocations of the engine", tests, setup, teardown);
 }
