@@ -293,6 +293,7 @@ static void attention_task(void *arg, int task, int thread)
         .n_heads = group,
         .dim = r->dim,
         .first_position = position,
+        .from = r->from,
         .scale = gdn_qk_scale(GDN_QK_NORM_SUM, 1, r->dim),
         .kv_type = r->kv_type,
         .q = r->q + at,

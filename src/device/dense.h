@@ -71,6 +71,7 @@ typedef struct gdn_attention_rows {
     int                       n_lanes;
     const gdn_attention_lane *lanes;
     int                       n_heads, n_kv_heads, dim;
+    int                       from; /* positions before it are not seen: gdn_attention_fn */
     gdn_type                  kv_type;
     size_t                    kv_stride;
     gdn_pages_fn             *pages;

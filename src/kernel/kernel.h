@@ -161,19 +161,20 @@ typedef void gdn_rope_fn(const gdn_rope_job *job);
 gdn_rope_fn gdn_rope_ref, gdn_rope_avx2, gdn_rope_avx512, gdn_rope_neon;
 
 /* Causal attention of consecutive tokens of one lane and the query heads of one key-value head, over paged keys, values.
- * Token i sees positions 0..first_position+i.  They are taken in blocks of GDN_PAGE (a page), ascending, the last block
- * cut off after the token's own position; per block, with the running maximum M, sum L, accumulator A (from -inf, 0, 0):
+ * Token i sees positions from..first_position+i.  They are taken in blocks of GDN_PAGE (a page), ascending, the first block
+ * without what stands before `from`, the last one cut off after the token's own position; per block, with the running maximum M, sum L, accumulator A (from -inf, 0, 0):
  *   s[p] = (q . k[p]) * scale, the dot in strided lanes: element d by fmaf into lane d%32, from 0, d ascending,
  *   then folded as in gdn_qk_norm_fn
  *   M' = max(M, s[p]...);  c = exp(M - M') (so 0 for the first block);  e[p] = exp(s[p] - M')
  *   L = fma(L, c, sum of e), e[p] added to lane p%32, from 0, p ascending, then folded likewise
  *   A[d] = A[d]*c, then A[d] = fma(e[p], v[p][d], A[d]), p ascending
- * y = A / L.  A token's bits depend on nothing past its position, nor on which tokens or heads share the call; nothing
- * past the last token's position is read.  y overlaps nothing. */
+ * y = A / L.  A token's bits depend on nothing past its position or before `from`, nor on which tokens or heads share the call;
+ * nothing past the last token's position is read.  y overlaps nothing. */
 enum { GDN_PAGE = 64 };
 typedef struct gdn_attention_job {
     int       n_tokens, n_heads, dim; /* tokens; query heads of this key-value head; dim a multiple of 32 up to 256 */
     long long first_position;
+    int       from; /* 0..GDN_PAGE-1, at most first_position */
     float     scale;
     gdn_type  kv_type;
     const float       *q; /* [T][q_stride], head h at h*q_head */

@@ -5,7 +5,7 @@
 enum { MAX_PAGES = 8 };
 
 typedef struct shape {
-    int      n_tokens, n_heads, dim, first, head_major, uneven;
+    int      n_tokens, n_heads, dim, first, from, head_major, uneven;
     int      q_padding, kv_padding, y_padding;
     gdn_type type;
     fill     q_kind, k_kind, v_kind;
@@ -41,7 +41,7 @@ static void check_query(check *c, const shape *s, int n, const double *q, const 
 {
     static double want[GDN_MAX_DIM], score[MAX_PAGES * GDN_PAGE], weight[MAX_PAGES * GDN_PAGE],
         terms[MAX_PAGES * GDN_PAGE], error[MAX_PAGES * GDN_PAGE];
-    const double scale = (double)(float)(1.0 / sqrt(s->dim)), blocks = (n + GDN_PAGE - 1) / GDN_PAGE;
+    const double scale = (double)(float)(1.0 / sqrt(s->dim)), blocks = (s->from + n + GDN_PAGE - 1) / GDN_PAGE;
     double       most = -HUGE_VAL, mean_error = 0.0;
     oracle_attention(n, s->dim, scale, q, k, v, want, score, weight, terms);
     for (int p = 0; p < n; p++) most = fmax(most, score[p]);
@@ -85,7 +85,7 @@ static void against_oracle(check *c, const shape *s, const gdn_attention_job *j)
         for (int h = 0; h < s->n_heads; h++) {
             const size_t at = t * j->y_stride + h * j->y_head;
             for (int d = 0; d < s->dim; d++) q[d] = (double)j->q[t * j->q_stride + h * j->q_head + d];
-            check_query(c, s, s->first + t + 1, q, k, v, j->y + at, at);
+            check_query(c, s, s->first + t + 1 - s->from, q, k + s->from * s->dim, v + s->from * s->dim, j->y + at, at);
         }
     check_rows(c, "y", GDN_F32, j->y, s->n_tokens * s->n_heads, s->dim, (size_t)s->dim + s->y_padding);
     free(k);
@@ -127,15 +127,17 @@ static void one_case(check *c, const shape *s)
                              .n_heads = s->n_heads,
                              .dim = s->dim,
                              .first_position = s->first,
+                             .from = s->from,
                              .scale = (float)(1.0 / sqrt(s->dim)),
                              .kv_type = s->type,
                              .keys = keys,
                              .values = values,
                              .kv_stride = (size_t)s->dim + s->kv_padding};
-    check_case(c, "%d tokens from %d, %d heads, dim %d, %s, padding %d %d %d, %s major, q %s, k %s%s, v %s",
-               s->n_tokens, s->first, s->n_heads, s->dim, check_type_name(s->type), s->q_padding, s->kv_padding,
-               s->y_padding, s->head_major ? "head" : "token", check_fill_name(s->q_kind), check_fill_name(s->k_kind),
-               s->uneven ? " uneven" : "", check_fill_name(s->v_kind));
+    check_case(
+        c, "%d tokens from %d, positions from %d, %d heads, dim %d, %s, padding %d %d %d, %s major, q %s, k %s%s, v %s",
+        s->n_tokens, s->first, s->from, s->n_heads, s->dim, check_type_name(s->type), s->q_padding, s->kv_padding,
+        s->y_padding, s->head_major ? "head" : "token", check_fill_name(s->q_kind), check_fill_name(s->k_kind),
+        s->uneven ? " uneven" : "", check_fill_name(s->v_kind));
     const int n = s->first + s->n_tokens;
     for (int at = 0, i = 0; at < n; at += GDN_PAGE, i++) {
         const int    rows = n - at < GDN_PAGE ? n - at : GDN_PAGE;
@@ -179,6 +181,7 @@ static void vary(check *c, shape *s)
     s->y_padding = rng_below(r, 2) ? 1 + rng_below(r, 40) : 0;
     s->kv_padding = rng_below(r, 2) ? 1 + rng_below(r, 300) : 0;
     s->type = rng_below(r, 2) ? GDN_BF16 : GDN_F32;
+    s->from = rng_below(r, 3) ? 0 : rng_below(r, 3) ? s->first > 0 : rng_below(r, s->first < 64 ? s->first + 1 : 64);
 }
 
 void check_attention(check *c)

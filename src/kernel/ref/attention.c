@@ -1,16 +1,16 @@
 #include "kernel/ref/lanes.h"
 
-/* One query over the first n positions of one page. */
-static void block(const gdn_attention_job *j, const float *q, const void *keys, const void *values, int n, float *max,
-                  float *sum, float *acc)
+/* One query over positions first..n-1 of one page. */
+static void block(const gdn_attention_job *j, const float *q, const void *keys, const void *values, int first, int n,
+                  float *max, float *sum, float *acc)
 {
     float e[GDN_PAGE], lane[GDN_LANES] = {0}, m = *max;
-    for (int p = 0; p < n; p++) {
+    for (int p = first; p < n; p++) {
         e[p] = gdn_dot(q, j->kv_type, keys, (size_t)p * j->kv_stride, j->dim) * j->scale;
         m = e[p] > m ? e[p] : m;
     }
     const float c = gdn_expf(*max - m); /* exp(-inf) is 0 */
-    for (int p = 0; p < n; p++) {
+    for (int p = first; p < n; p++) {
         e[p] = gdn_expf(e[p] - m);
         lane[p % GDN_LANES] += e[p];
     }
@@ -18,7 +18,7 @@ static void block(const gdn_attention_job *j, const float *q, const void *keys, 
     *sum = fmaf(*sum, c, gdn_fold_lanes(lane));
     for (int d = 0; d < j->dim; d++) {
         acc[d] = acc[d] * c;
-        for (int p = 0; p < n; p++)
+        for (int p = first; p < n; p++)
             acc[d] = fmaf(e[p], gdn_load(j->kv_type, values, (size_t)p * j->kv_stride + d), acc[d]);
     }
 }
@@ -32,8 +32,8 @@ void gdn_attention_ref(const gdn_attention_job *j)
             float           max = -INFINITY, sum = 0.0f, acc[GDN_MAX_DIM] = {0};
             const long long end = j->first_position + t + 1;
             for (long long at = 0, i = 0; at < end; at += GDN_PAGE, i++)
-                block(j, q, j->keys[i], j->values[i], end - at < GDN_PAGE ? (int)(end - at) : GDN_PAGE, &max, &sum,
-                      acc);
+                block(j, q, j->keys[i], j->values[i], i ? 0 : j->from, end - at < GDN_PAGE ? (int)(end - at) : GDN_PAGE,
+                      &max, &sum, acc);
             for (int d = 0; d < j->dim; d++) y[d] = acc[d] / sum;
         }
 }

@@ -2,8 +2,8 @@
  *
  * Queries, the heads of a token and then those of the next one, are taken in groups.  A group walks the pages
  * together, so that a key or value row is fetched and converted once for all of them; y holds the accumulators on the
- * way.  What a query computes does not depend on its group: its scores past its own position become -inf, of which
- * exp is 0, before the sums. */
+ * way.  What a query computes does not depend on its group: its scores past its own position, and those before `from`, become
+ * -inf, of which exp is 0, before the sums. */
 #ifndef GDN_KERNEL_SIMD_ATTENTION_H
 #define GDN_KERNEL_SIMD_ATTENTION_H
 #include "kernel/simd/vec.h"
@@ -19,6 +19,7 @@ enum {
 
 typedef struct attention_group {
     int          first, end;            /* the queries, of those below, that see the page */
+    int          from;                  /* positions of the page before it are not seen */
     int          seen[ATTENTION_GROUP]; /* positions of the page: rising */
     const float *q[ATTENTION_GROUP];
     float       *y[ATTENTION_GROUP];
@@ -95,6 +96,7 @@ VEC_INLINE void attention_scores(const gdn_attention_job *j, gdn_type type, atte
 VEC_INLINE void attention_exp(attention_group *g, int r)
 {
     float *e = g->e[r], most[VEC_WIDTH], m = g->max[r];
+    for (int p = 0; p < g->from; p++) e[p] = -INFINITY;
     for (int p = g->seen[r]; p < GDN_PAGE; p++) e[p] = -INFINITY;
     vec max = v_load(e), lane[ATTENTION_VECS];
     for (int p = VEC_WIDTH; p < GDN_PAGE; p += VEC_WIDTH) max = v_max(v_load(e + p), max);
@@ -148,7 +150,7 @@ VEC_INLINE void attention_add(attention_group *g, const float *factors, const fl
 VEC_INLINE void attention_rows(attention_group *g, const float *v, size_t stride, int rows, int r, int d)
 {
     static const float unit = 1.0f;
-    attention_add(g, g->factor + r, v, stride, rows, r, d, 0, g->seen[r]);
+    attention_add(g, g->factor + r, v, stride, rows, r, d, g->from, g->seen[r]);
     for (int i = 1; i < rows; i++)
         if (g->seen[r + i] > g->seen[r]) attention_add(g, &unit, v, stride, 1, r + i, d, g->seen[r], g->seen[r + i]);
 }
@@ -192,6 +194,7 @@ VEC_INLINE void attention_run(const gdn_attention_job *j, gdn_type type, attenti
     g->first = 0;
     g->end = n;
     for (long long base = 0; base <= last; base += GDN_PAGE) {
+        g->from = base ? 0 : j->from;
         for (int r = 0; r < n; r++) {
             const long long seen = j->first_position + (at + r) / j->n_heads + 1 - base;
             g->seen[r] = seen > GDN_PAGE ? GDN_PAGE : (int)seen;
