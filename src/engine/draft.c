@@ -4,30 +4,23 @@
 
 static const float FIRST[GDN_DRAFT_KINDS] = {0.4F, 0.6F, 0.8F, 0.8F}; /* believed before anything is judged */
 static const float WEIGHT = 0.125F;                                   /* of what was judged just now */
-static const float RARE_WEIGHT = 1.0F / 64;
 static const float HOPE = 1.0F / 1024; /* what has not been judged goes back to that belief */
 
 static float believed(int kind, int place) { return kind == GDN_DRAFT_HEAD && place ? 0.6F : FIRST[kind]; }
 
 /* ---- of an engine ----------------------------------------------------------------------------------------------------- */
 
-static gdn_status open_mtp(gdn_engine *e, const gdn_kv_config *of_model, gdn_error *err)
+static gdn_status open_mtp(gdn_engine *e, gdn_error *err)
 {
-    gdn_kv_config kv = *of_model;
-    kv.n_layers = 1;
-    kv.n_lanes = e->n_sequences;
-    const long long most = (long long)e->n_sequences * ((e->max_tokens + GDN_PAGE - 1) / GDN_PAGE);
-    if (kv.n_pages > most) kv.n_pages = (int)most;
-    const gdn_status s = gdn_kv_open(&e->mtp_kv, &kv, err);
-    if (s) return s;
     e->hidden = malloc((size_t)e->max_step * e->model->config.hidden_size * sizeof *e->hidden);
     e->mtp_rows = calloc((size_t)e->n_sequences, sizeof *e->mtp_rows);
+    e->mtp_places = calloc((size_t)e->n_sequences, sizeof *e->mtp_places);
     e->mtp_tokens = malloc((size_t)e->max_step * sizeof *e->mtp_tokens);
-    if (e->hidden && e->mtp_rows && e->mtp_tokens) return GDN_OK;
+    if (e->hidden && e->mtp_rows && e->mtp_places && e->mtp_tokens) return GDN_OK;
     return gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for MTP of %d tokens; use another drafter", e->max_step);
 }
 
-gdn_status gdn_engine_open_drafts(gdn_engine *e, const gdn_kv_config *kv, gdn_error *err)
+gdn_status gdn_engine_open_drafts(gdn_engine *e, gdn_error *err)
 {
     const size_t n = (size_t)e->n_sequences;
     e->call_of = calloc(n, sizeof *e->call_of);
@@ -41,7 +34,7 @@ gdn_status gdn_engine_open_drafts(gdn_engine *e, const gdn_kv_config *kv, gdn_er
     e->depth = e->lanes + 2 * n;
     e->keep = e->lanes + 3 * n;
     e->first_row = e->lanes + 4 * n;
-    return e->model->has_mtp ? open_mtp(e, kv, err) : GDN_OK;
+    return e->by_mtp ? open_mtp(e, err) : GDN_OK;
 }
 
 void gdn_engine_close_drafts(gdn_engine *e)
@@ -50,9 +43,9 @@ void gdn_engine_close_drafts(gdn_engine *e)
     free(e->drafts);
     free(e->lanes);
     free(e->offers);
-    gdn_kv_close(e->mtp_kv);
     free(e->hidden);
     free(e->mtp_rows);
+    free(e->mtp_places);
     free(e->mtp_tokens);
 }
 
@@ -67,7 +60,7 @@ bool gdn_draft_open(gdn_sequence *seq, const gdn_engine *e)
     for (int kind = 0; kind < GDN_DRAFT_KINDS; kind++)
         for (int i = 0; i < GDN_DRAFTS_MAX; i++) d->rate[kind][i] = believed(kind, i);
     if (e->drafter != GDN_DRAFTER_MTP && !gdn_lookup_open(&d->lookup, e->max_tokens)) return false;
-    if (!e->mtp_kv) return true;
+    if (!e->by_mtp) return true;
     d->hidden = malloc(GDN_DRAFT_HIDDEN * h * sizeof *d->hidden);
     return d->hidden != NULL;
 }
@@ -85,53 +78,42 @@ void gdn_draft_share(gdn_sequence *dst, const gdn_sequence *src)
     const gdn_engine *const e = dst->engine;
     gdn_draft *const        to = dst->draft;
     const gdn_draft *const  from = src->draft;
-    const size_t            row = (size_t)e->model->config.hidden_size * sizeof *to->hidden;
     if (!to) return;
     memcpy(to->rate, from->rate, sizeof to->rate);
-    to->rare = from->rare;
-    to->length = from->length;
-    if (!e->mtp_kv) return;
-    gdn_kv_share(e->mtp_kv, dst->lane, src->lane, gdn_kv_length(e->mtp_kv, src->lane));
     to->n_hidden = from->n_hidden;
-    memcpy(to->hidden, from->hidden, (size_t)from->n_hidden * row);
+    if (to->n_hidden) memcpy(to->hidden, from->hidden, (size_t)e->model->config.hidden_size * sizeof *to->hidden);
 }
 
-void gdn_draft_cut(gdn_sequence *seq, int kept, int length)
+void gdn_draft_cut(gdn_sequence *seq, int kept, const float *hidden)
 {
-    const gdn_engine *const e = seq->engine;
-    gdn_draft *const        d = seq->draft;
+    gdn_draft *const d = seq->draft;
     if (!d) return;
-    if (kept > length) kept = length;
     if (d->lookup.last) gdn_lookup_cut(&d->lookup, kept);
-    if (e->mtp_kv && (kept < d->length || length != kept)) {
-        const long long n_rows = gdn_kv_length(e->mtp_kv, seq->lane), first = d->length - d->n_hidden - n_rows;
-        const long long most = kept - 1 - first; /* the row of the last of these tokens depends on the next */
-        gdn_kv_set_length(e->mtp_kv, seq->lane, most < 0 ? 0 : most < n_rows ? most : n_rows);
-        d->n_hidden = 0;
-    }
-    d->length = length;
+    d->n_hidden = hidden != NULL;
+    if (hidden) memcpy(d->hidden, hidden, (size_t)seq->engine->model->config.hidden_size * sizeof *hidden);
 }
 
-void gdn_draft_follow(gdn_sequence *seq, int n, const float *hidden, bool read)
+void gdn_draft_follow(gdn_sequence *seq, int n, const float *hidden)
 {
     const gdn_engine *const e = seq->engine;
     gdn_draft *const        d = seq->draft;
     const size_t            h = (size_t)e->model->config.hidden_size;
-    if (!d || !e->mtp_kv) return;
-    d->length = seq->length;
-    for (int i = seq->length - n; i < seq->length; i++)
-        d->rare += ((seq->tokens[i] >= GDN_DRAFT_IDS ? 1.0F : 0.0F) - d->rare) * RARE_WEIGHT;
     for (int left = n; left > 0;) {
         const int room = GDN_DRAFT_HIDDEN - d->n_hidden, some = left < room ? left : room;
         memcpy(d->hidden + (size_t)d->n_hidden * h, hidden, (size_t)some * h * sizeof *hidden);
         d->n_hidden += some;
         hidden += (size_t)some * h;
         left -= some;
-        if (d->n_hidden < GDN_DRAFT_HIDDEN) continue;
-        if (read) gdn_mtp_catch_up(seq, left);
-        else gdn_mtp_skip(seq);
+        if (d->n_hidden == GDN_DRAFT_HIDDEN) gdn_mtp_catch_up(seq, left);
     }
-    if (read) gdn_mtp_catch_up(seq, 0);
+}
+
+float *gdn_draft_settle(const gdn_sequence *seq)
+{
+    const gdn_draft *const d = seq->draft;
+    if (!d || !d->n_hidden) return NULL;
+    gdn_mtp_catch_up(seq, 0);
+    return d->hidden;
 }
 
 /* ---- guessing -------------------------------------------------------------------------------------------------------- */
@@ -147,10 +129,9 @@ static void offer(gdn_engine *e, int lane, int most)
         found = gdn_lookup_find(&d->lookup, seq->tokens, seq->length, call->token, most,
                                 e->drafts + (size_t)lane * GDN_DRAFTS_MAX, &matched);
     const gdn_draft_kind kind = matched < 3 ? GDN_DRAFT_SHORT : matched < 6 ? GDN_DRAFT_MIDDLE : GDN_DRAFT_LONG;
-    const bool           head = e->mtp_kv && d->n_hidden > 0;
     e->offers[lane] = (gdn_offer){.rate = d->rate[kind], .most = found};
     e->kind[lane] = kind;
-    if (!head || (found && d->rate[kind][0] > 0.9F * d->rate[GDN_DRAFT_HEAD][0])) return;
+    if (!d->n_hidden || (found && d->rate[kind][0] > 0.9F * d->rate[GDN_DRAFT_HEAD][0])) return;
     e->offers[lane] = (gdn_offer){.rate = d->rate[GDN_DRAFT_HEAD], .most = most, .by_mtp = true};
     e->kind[lane] = GDN_DRAFT_HEAD;
 }
@@ -173,7 +154,7 @@ void gdn_draft_guess(gdn_engine *e, int n_calls)
         if (o->depth && !o->by_mtp) e->n_drafted[lane] = o->depth;
         e->depth[lane] = o->by_mtp ? o->depth : 0;
     }
-    if (e->mtp_kv) gdn_mtp_draft(e, e->depth);
+    if (e->by_mtp) gdn_mtp_draft(e, e->depth);
 }
 
 void gdn_draft_judged(gdn_sequence *seq, int kind, int n_drafted, int n_accepted, bool stopped)

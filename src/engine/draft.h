@@ -26,29 +26,29 @@ typedef struct gdn_lookup {
 /* What a sequence drafts with. */
 struct gdn_draft {
     gdn_lookup lookup;
-    /* MTP: outputs of the model at the last n_hidden tokens, for which the layer has not run; it drafts if there is one.
-     * The rows of the lane of mtp_kv are of tokens before them, not always all: see gdn_draft_cut. */
+    /* MTP: outputs of the model at the last n_hidden tokens, 1 or more unless the sequence is empty.  The layer's keys and values of
+     * all tokens up to the first of these are in the lane's pages. */
     float *hidden; /* [GDN_DRAFT_HIDDEN][h] */
     int    n_hidden;
-    int    length;                                /* of the sequence, as far as this follows it */
-    float  rare;                                  /* share of tokens from GDN_DRAFT_IDS on among the last ones */
     float  rate[GDN_DRAFT_KINDS][GDN_DRAFTS_MAX]; /* of drafts that came to be judged, accepted ones */
 };
 
-enum { GDN_DRAFT_HIDDEN = 128, GDN_DRAFT_IDS = 65536 };
+enum { GDN_DRAFT_HIDDEN = 128 };
 
 /* ---- draft.c: of a sequence; all allow an engine without a drafter ---------------------------------------------------- */
 
 bool gdn_draft_open(gdn_sequence *sequence, const gdn_engine *engine); /* false: no memory */
 void gdn_draft_close(gdn_sequence *sequence);
-/* dst, just opened, holds the tokens of src. */
+/* dst, just opened, holds the tokens of src, which is settled. */
 void gdn_draft_share(gdn_sequence *dst, const gdn_sequence *src);
-/* It holds, or is about to hold, `length` tokens, the first `kept` of them those that it held before; how the others came is not
- * known here, and what the model put out at them is not either: MTP goes on without. */
-void gdn_draft_cut(gdn_sequence *sequence, int kept, int length);
-/* It has just been given n tokens; hidden [n][h]: what the model put out at them; `read`: they are of a prompt, for
- * which the MTP layer is run in any case. */
-void gdn_draft_follow(gdn_sequence *sequence, int n, const float *hidden, bool read);
+/* It holds other tokens now but for the first `kept`; hidden [h]: what the model put out at the last, NULL if there is none or MTP
+ * does not draft. */
+void gdn_draft_cut(gdn_sequence *sequence, int kept, const float *hidden);
+/* It has just been given n tokens; hidden [n][h]: what the model put out at them. */
+void gdn_draft_follow(gdn_sequence *sequence, int n, const float *hidden);
+/* Before pages are shared: all of MTP that belongs there is computed.  Returns what the model put out at the last token, borrowed, or
+ * NULL as above. */
+float *gdn_draft_settle(const gdn_sequence *sequence);
 
 /* Guess, for the calls that bring no drafts of their own, what follows: sets e->drafts, e->n_drafted and e->kind.  n_calls: of
  * all. */
@@ -71,10 +71,9 @@ int gdn_lookup_find(gdn_lookup *lookup, const int32_t *tokens, int n, int32_t ne
 
 /* ---- draft_mtp.c ------------------------------------------------------------------------------------------------------- */
 
-/* Run the layer on all but the last of draft->hidden; `ahead`: tokens that the sequence holds beyond that last one. */
-void gdn_mtp_catch_up(gdn_sequence *sequence, int ahead);
-/* Keep the last of draft->hidden only: a text that went on without drafts of MTP is not worth running the layer for. */
-void gdn_mtp_skip(gdn_sequence *sequence);
+/* Compute the layer's keys and values for all but the last of draft->hidden; `ahead`: tokens that the sequence holds beyond that
+ * last one. */
+void gdn_mtp_catch_up(const gdn_sequence *sequence, int ahead);
 /* Draft depth[lane] tokens for the call of each lane where that is above 0: sets e->drafts and e->n_drafted. */
 void gdn_mtp_draft(gdn_engine *engine, const int *depth);
 

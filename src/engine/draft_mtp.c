@@ -3,44 +3,40 @@
 #include "device/compute.h"
 #include <string.h>
 
-static const float RARE = 0.1F; /* of a text's tokens */
-
-enum { FEW = 1 + GDN_DRAFTS_MAX }; /* rows of a sequence that go into the pass that drafts, if that has room for all */
+enum {
+    FEW = 1 + GDN_DRAFTS_MAX, /* rows of a sequence that go into the pass that drafts, if that has room for all */
+    COMMON = 65536,           /* ids below it are of common tokens */
+    RECENT = 64,              /* tokens of a text, */
+    RARE = 6                  /* of which so many are rare: it is made of such */
+};
 
 static size_t width(const gdn_engine *e) { return (size_t)e->model->config.hidden_size; }
 
-void gdn_mtp_skip(gdn_sequence *seq)
+/* A row is at the position of its token, in pages that the sequence has: nothing here can fail. */
+static void run(gdn_engine *e, const gdn_forward_args *args, const float *hidden)
+{
+    gdn_mtp_forward(e->model, e->compute, e->workspace, e->kv, args, e->mtp_places, hidden, NULL);
+}
+
+static void keep_last(const gdn_sequence *seq)
 {
     gdn_draft *const d = seq->draft;
     const size_t     h = width(seq->engine);
-    if (d->n_hidden > 1) memcpy(d->hidden, d->hidden + (size_t)(d->n_hidden - 1) * h, h * sizeof *d->hidden);
-    if (d->n_hidden > 1) d->n_hidden = 1;
+    memmove(d->hidden, d->hidden + (size_t)(d->n_hidden - 1) * h, h * sizeof *d->hidden);
+    d->n_hidden = 1;
 }
 
-/* Start anew at the last token, as after a lack of room. */
-static void forget(gdn_sequence *seq)
-{
-    gdn_kv_set_length(seq->engine->mtp_kv, seq->lane, 0);
-    gdn_mtp_skip(seq);
-}
-
-void gdn_mtp_catch_up(gdn_sequence *seq, int ahead)
+void gdn_mtp_catch_up(const gdn_sequence *seq, int ahead)
 {
     gdn_engine *const e = seq->engine;
-    gdn_draft *const  d = seq->draft;
-    const int         n = d->n_hidden - 1;
+    const int         n = seq->draft->n_hidden - 1, first = seq->length - ahead - n;
     if (n < 1) return;
     memset(e->mtp_rows, 0, (size_t)e->n_sequences * sizeof *e->mtp_rows);
     e->mtp_rows[seq->lane] = n;
-    const gdn_forward_args args = {.n_lanes = e->n_sequences,
-                                   .n_tokens = e->mtp_rows,
-                                   .tokens = seq->tokens + seq->length - ahead - n};
-    if (gdn_mtp_forward(e->model, e->compute, e->workspace, e->mtp_kv, &args, d->hidden, NULL)) {
-        forget(seq);
-        return;
-    }
-    memmove(d->hidden, d->hidden + (size_t)n * width(e), width(e) * sizeof *d->hidden);
-    d->n_hidden = 1;
+    e->mtp_places[seq->lane] = first;
+    run(e, &(gdn_forward_args){.n_lanes = e->n_sequences, .n_tokens = e->mtp_rows, .tokens = seq->tokens + first},
+        seq->draft->hidden);
+    keep_last(seq);
 }
 
 /* The rows of the first pass: for each lane that drafts, the tokens that the layer has not seen, the last of them with the one
@@ -59,6 +55,7 @@ static int gather_first(gdn_engine *e, const int *depth)
         n_rows += n;
         e->mtp_tokens[n_rows - 1] = e->call_of[lane]->token;
         e->mtp_rows[lane] = n;
+        e->mtp_places[lane] = seq->length - n + 1;
         e->wanted[n_wanted++] = n_rows - 1;
     }
     return n_wanted;
@@ -78,6 +75,7 @@ static int gather_next(gdn_engine *e, const int *depth, int done)
         e->mtp_tokens[n_rows] = e->drafts[(size_t)lane * GDN_DRAFTS_MAX + done - 1];
         e->wanted[n_rows] = n_rows;
         e->mtp_rows[lane] = 1;
+        e->mtp_places[lane] = e->call_of[lane]->sequence->length + done;
         n_rows++;
     }
     return n_rows;
@@ -88,9 +86,15 @@ static int gather_next(gdn_engine *e, const int *depth, int done)
 static int n_considered(const gdn_engine *e, const int *depth)
 {
     const int n_usable = gdn_engine_n_usable(e);
-    for (int lane = 0; lane < e->n_sequences; lane++)
-        if (depth[lane] && e->call_of[lane]->sequence->draft->rare > RARE) return n_usable;
-    return n_usable < GDN_DRAFT_IDS ? n_usable : GDN_DRAFT_IDS;
+    for (int lane = 0; lane < e->n_sequences && n_usable > COMMON; lane++) {
+        if (!depth[lane]) continue;
+        const gdn_sequence *const seq = e->call_of[lane]->sequence;
+        int                       n_rare = 0;
+        for (int i = seq->length < RECENT ? 0 : seq->length - RECENT; i < seq->length; i++)
+            n_rare += seq->tokens[i] >= COMMON;
+        if (n_rare > RARE) return n_usable;
+    }
+    return n_usable < COMMON ? n_usable : COMMON;
 }
 
 static int32_t likeliest(const float *logits, int n)
@@ -101,7 +105,7 @@ static int32_t likeliest(const float *logits, int n)
     return best;
 }
 
-static bool pass(gdn_engine *e, int n_wanted, int n_logits)
+static void pass(gdn_engine *e, int n_wanted, int n_logits)
 {
     const gdn_forward_args args = {.n_lanes = e->n_sequences,
                                    .n_tokens = e->mtp_rows,
@@ -112,10 +116,9 @@ static bool pass(gdn_engine *e, int n_wanted, int n_logits)
                                    .logits = e->logits,
                                    .hidden = e->hidden};
     const double           start = gdn_engine_now();
-    if (gdn_mtp_forward(e->model, e->compute, e->workspace, e->mtp_kv, &args, e->hidden, NULL)) return false;
+    run(e, &args, e->hidden);
     gdn_costs_mtp(&e->costs, gdn_engine_now() - start);
     e->n_mtp_runs++;
-    return true;
 }
 
 /* Take what the pass says; `done`: drafts before it. */
@@ -131,39 +134,24 @@ static void take(gdn_engine *e, const int *depth, int done, int n_logits)
     }
 }
 
-/* Keep the rows of tokens that the sequence holds, and what the model put out at its last. */
-static void leave(gdn_engine *e, const int *depth, bool complete)
-{
-    for (int lane = 0; lane < e->n_sequences; lane++) {
-        if (!depth[lane]) continue;
-        gdn_sequence *seq = e->call_of[lane]->sequence;
-        gdn_draft    *d = seq->draft;
-        if (!complete) {
-            forget(seq);
-            continue;
-        }
-        const long long behind = gdn_kv_length(e->mtp_kv, lane) - (e->n_drafted[lane] - 1) - 1;
-        gdn_kv_set_length(e->mtp_kv, lane, behind);
-        memmove(d->hidden, d->hidden + (size_t)(d->n_hidden - 1) * width(e), width(e) * sizeof *d->hidden);
-        d->n_hidden = 1;
-    }
-}
-
 void gdn_mtp_draft(gdn_engine *e, const int *depth)
 {
     const int few = e->n_sequences * FEW <= e->max_step ? FEW : 1;
     int       most = 0;
-    for (int lane = 0; lane < e->n_sequences; lane++) {
-        if (!depth[lane]) continue;
-        if (depth[lane] > most) most = depth[lane];
-        if (e->call_of[lane]->sequence->draft->n_hidden > few) gdn_mtp_skip(e->call_of[lane]->sequence);
-    }
+    for (int lane = 0; lane < e->n_sequences; lane++) most = depth[lane] > most ? depth[lane] : most;
+    /* The rows lie where the drafts themselves will, when they are verified. */
+    if (!most || gdn_prefix_reserve(e->prefix, depth, e->n_sequences, NULL)) return;
+    for (int lane = 0; lane < e->n_sequences; lane++)
+        if (depth[lane] && e->call_of[lane]->sequence->draft->n_hidden > few)
+            gdn_mtp_catch_up(e->call_of[lane]->sequence, 0);
     const int n_logits = n_considered(e, depth);
-    bool      complete = true;
-    for (int done = 0; done < most && complete; done++) {
-        const int n = done ? gather_next(e, depth, done) : gather_first(e, depth);
-        complete = pass(e, n, n_logits);
-        if (complete) take(e, depth, done, n_logits);
+    for (int done = 0; done < most; done++) {
+        pass(e, done ? gather_next(e, depth, done) : gather_first(e, depth), n_logits);
+        take(e, depth, done, n_logits);
     }
-    if (most) leave(e, depth, complete);
+    for (int lane = 0; lane < e->n_sequences; lane++) { /* rows behind the end count for nothing */
+        if (!depth[lane]) continue;
+        gdn_kv_set_length(e->kv, lane, e->call_of[lane]->sequence->length);
+        keep_last(e->call_of[lane]->sequence);
+    }
 }

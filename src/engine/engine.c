@@ -95,7 +95,7 @@ static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_err
 {
     const gdn_model_config *c = &e->model->config;
     const int               n = e->n_sequences;
-    const gdn_kv_config     kv = {.n_layers = e->model->n_attention_layers,
+    const gdn_kv_config     kv = {.n_layers = e->model->n_attention_layers + e->by_mtp,
                                   .n_heads = c->n_kv_heads,
                                   .dim = c->head_dim,
                                   .type = o->kv_type,
@@ -112,7 +112,9 @@ static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_err
     if (!s) s = gdn_cache_open(&e->read, e->pool, 1, 0, err);
     if (!s) s = gdn_cache_add(e->read, 1, 0, err);
     if (!s) s = gdn_kv_open(&e->kv, &kv, err);
-    if (!s) s = gdn_prefix_open(&e->prefix, e->pool, e->kv, n_snapshots, c->vocab_size, budget, err);
+    if (!s)
+        s = gdn_prefix_open(&e->prefix, e->pool, e->kv, n_snapshots, c->vocab_size, e->by_mtp ? c->hidden_size : 0,
+                            budget, err);
     if (s) return s;
     e->used = calloc((size_t)n, sizeof *e->used);
     e->step_of = calloc((size_t)n, sizeof *e->step_of);
@@ -123,7 +125,7 @@ static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_err
     e->list = malloc((size_t)e->max_tokens * sizeof *e->list);
     e->logits = malloc((size_t)e->max_rows * c->vocab_size * sizeof *e->logits);
     if (e->used && e->step_of && e->n_tokens && e->wanted && e->tokens && e->more && e->list && e->logits)
-        return gdn_engine_open_drafts(e, &kv, err);
+        return gdn_engine_open_drafts(e, err);
     return gdn_fail(err, GDN_NO_MEMORY, 0, "engine: no memory for steps of %d sequences; use fewer", n);
 }
 

@@ -45,18 +45,18 @@ struct gdn_engine {
     gdn_compute          *compute;
     gdn_pool             *pool;
     gdn_cache            *cache; /* n_sequences lanes */
-    gdn_kv               *kv;    /* likewise, and one more: where records are read into */
-    gdn_cache            *read;  /* one lane, likewise */
-    gdn_prefix           *prefix;
-    gdn_store            *store;   /* NULL: no cache_dir */
-    uint64_t              binding; /* of records; 0: not known yet */
-    int                  *more;    /* [n_sequences + 1], zeros between calls: room for what is read */
-    int32_t              *list;    /* [max_tokens]: tokens of a record */
-    int32_t               turn;    /* the token that opens a turn of a chat, or -1 */
-    gdn_workspace        *workspace;
-    int                   n_sequences, max_tokens, max_step;
-    int                   piece; /* tokens of a prompt that are computed at a time */
-    bool                 *used;  /* [n_sequences]: lanes that a sequence owns */
+    gdn_kv *kv; /* likewise, and one more: where records are read into; its last layer is that of MTP, if it drafts */
+    gdn_cache     *read; /* one lane, likewise */
+    gdn_prefix    *prefix;
+    gdn_store     *store;   /* NULL: no cache_dir */
+    uint64_t       binding; /* of records; 0: not known yet */
+    int           *more;    /* [n_sequences + 1], zeros between calls: room for what is read */
+    int32_t       *list;    /* [max_tokens]: tokens of a record */
+    int32_t        turn;    /* the token that opens a turn of a chat, or -1 */
+    gdn_workspace *workspace;
+    int            n_sequences, max_tokens, max_step;
+    int            piece; /* tokens of a prompt that are computed at a time */
+    bool          *used;  /* [n_sequences]: lanes that a sequence owns */
 
     /* of the step that runs */
     const gdn_step **step_of;  /* [n_sequences]: NULL for lanes without tokens */
@@ -67,6 +67,7 @@ struct gdn_engine {
 
     /* drafts */
     gdn_drafter  drafter;
+    bool         by_mtp;                                      /* MTP drafts */
     int          n_drafts;                                    /* most of a sequence in a pass */
     int          max_rows;                                    /* whose logits there is room for */
     gdn_verify **call_of;                                     /* [n_sequences]: NULL for lanes without one */
@@ -76,11 +77,10 @@ struct gdn_engine {
     gdn_offer   *offers;                                      /* [n_sequences] */
     gdn_costs    costs;
     /* of MTP, if it drafts; else NULL */
-    gdn_kv  *mtp_kv;
-    float   *hidden;     /* [max_step][h]: what the model, or MTP, put out */
-    int     *mtp_rows;   /* [n_sequences] */
-    int      n_mtp_runs; /* in the round that runs */
-    int32_t *mtp_tokens; /* [max_step] */
+    float   *hidden;                /* [max_step][h]: what the model, or MTP, put out */
+    int     *mtp_rows, *mtp_places; /* [n_sequences]: rows of a lane; the position of the first */
+    int      n_mtp_runs;            /* in the round that runs */
+    int32_t *mtp_tokens;            /* [max_step] */
 };
 
 struct gdn_sequence {
@@ -119,7 +119,7 @@ gdn_status gdn_engine_append(gdn_engine *engine, const gdn_step *steps, int n_st
 gdn_status gdn_engine_check_step(const gdn_engine *engine, const gdn_step *step, int i, gdn_error *err);
 
 /* Room and records for drafts; NO_MEMORY. */
-gdn_status gdn_engine_open_drafts(gdn_engine *engine, const gdn_kv_config *kv, gdn_error *err);
+gdn_status gdn_engine_open_drafts(gdn_engine *engine, gdn_error *err);
 void       gdn_engine_close_drafts(gdn_engine *engine);
 
 /* Ask `pick` for the token after each row of logits [n_drafts+1][V] while it is the next draft.  Returns how many were, and *next,

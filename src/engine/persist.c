@@ -12,7 +12,10 @@ enum { NUMERICS = 2 }; /* goes up whenever a forward gives other bits than befor
 /* A fine-tuned model has the shapes and names of the one it comes from, so the weights themselves are read once. */
 static uint64_t binding_of(const gdn_engine *e)
 {
-    const uint64_t sums[] = {NUMERICS, (uint64_t)gdn_kv_type(e->kv), e->model->config.sum,
+    const uint64_t sums[] = {NUMERICS,
+                             (uint64_t)gdn_kv_type(e->kv),
+                             e->by_mtp,
+                             e->model->config.sum,
                              e->tokenizer ? gdn_tokenizer_sum(e->tokenizer) : 0,
                              gdn_checksum(e->model->weights,
                                           gdn_model_bytes(&e->model->config, !e->model->embed, e->model->has_mtp))};
@@ -26,7 +29,9 @@ gdn_record gdn_engine_record(gdn_engine *e)
     return (gdn_record){.binding = e->binding,
                         .kv = e->kv,
                         .slot_bytes = gdn_pool_slot_bytes(e->pool),
-                        .n_logits = e->model->config.vocab_size};
+                        .hidden = e->hidden, /* where it is read to */
+                        .n_logits = e->model->config.vocab_size,
+                        .n_hidden = e->by_mtp ? e->model->config.hidden_size : 0};
 }
 
 /* ---- reading into the lanes that are there for it --------------------------------------------------------------------------- */
@@ -97,6 +102,7 @@ gdn_record gdn_sequence_record(const gdn_sequence *seq)
     r.pages = gdn_kv_list(e->kv, seq->lane);
     r.slot = gdn_pool_slot(e->pool, e->cache->lanes[seq->lane].cur);
     r.logits = seq->has_logits ? seq->logits : NULL;
+    r.hidden = gdn_draft_settle(seq);
     return r;
 }
 
@@ -123,7 +129,7 @@ gdn_status gdn_sequence_load(gdn_sequence *seq, const char *path, gdn_error *err
         gdn_kv_share(e->kv, seq->lane, e->n_sequences, got.to);
         memcpy(seq->tokens, e->list, (size_t)got.to * sizeof *seq->tokens);
         seq->length = got.to;
-        gdn_draft_cut(seq, 0, got.to);
+        gdn_draft_cut(seq, 0, e->hidden);
         seq->has_logits = got.has_logits;
         if (got.has_logits) memcpy(seq->logits, got.logits, logits_bytes);
     }
@@ -163,7 +169,7 @@ static gdn_status fetch(gdn_engine *e, const int32_t *tokens, int n, float *logi
     }
     if (s) return s;
     gdn_prefix_pin(e->prefix, -1); /* this goes further */
-    gdn_prefix_keep(e->prefix, tokens, got.to, gdn_kv_list(e->kv, e->n_sequences), e->read, 0,
+    gdn_prefix_keep(e->prefix, tokens, got.to, gdn_kv_list(e->kv, e->n_sequences), e->read, 0, e->hidden,
                     got.has_logits ? logits : NULL);
     const int kept = gdn_prefix_find(e->prefix, tokens, n);
     gdn_prefix_pin(e->prefix, kept);

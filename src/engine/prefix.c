@@ -23,15 +23,15 @@ struct gdn_prefix {
     gdn_kv    *kv;
     gdn_cache *kept; /* [n_snapshots] lanes */
     int        n_snapshots, n_kept, n_with_logits;
-    int       *free_snapshots; /* [n_snapshots]: the first n_snapshots - n_kept are free */
-    float     *logits;         /* [n_snapshots][n_logits] */
-    int        n_logits;
+    int       *free_snapshots;  /* [n_snapshots]: the first n_snapshots - n_kept are free */
+    float     *logits, *hidden; /* [n_snapshots][n_logits], [n_snapshots][n_hidden] */
+    int        n_logits, n_hidden;
     node      *nodes;
     int        n_nodes, first_free; /* with the root; a list through `sibling` */
     int32_t   *ids;                 /* [n_pages][GDN_PAGE]: tokens of pages that nodes hold */
     int       *pages;               /* [n_pages]: what gdn_prefix_pages returns */
     int        pinned;
-    size_t     slot_bytes, page_bytes;
+    size_t     snapshot_bytes, page_bytes; /* of one without logits */
     long long  budget;
     uint64_t   now;
 
@@ -58,7 +58,7 @@ static void number_nodes(gdn_prefix *p, int n)
     for (int i = 0; i < p->n_snapshots; i++) p->free_snapshots[i] = p->n_snapshots - 1 - i;
 }
 
-gdn_status gdn_prefix_open(gdn_prefix **out, gdn_pool *pool, gdn_kv *kv, int n_snapshots, int n_logits,
+gdn_status gdn_prefix_open(gdn_prefix **out, gdn_pool *pool, gdn_kv *kv, int n_snapshots, int n_logits, int n_hidden,
                            long long budget_bytes, gdn_error *err)
 {
     gdn_prefix *p = calloc(1, sizeof *p);
@@ -68,7 +68,8 @@ gdn_status gdn_prefix_open(gdn_prefix **out, gdn_pool *pool, gdn_kv *kv, int n_s
     p->kv = kv;
     p->n_snapshots = n_snapshots;
     p->n_logits = n_logits;
-    p->slot_bytes = gdn_pool_slot_bytes(pool);
+    p->n_hidden = n_hidden;
+    p->snapshot_bytes = gdn_pool_slot_bytes(pool) + (size_t)n_hidden * sizeof *p->hidden;
     p->page_bytes = gdn_kv_page_size(kv);
     p->budget = budget_bytes;
     p->pinned = -1;
@@ -78,11 +79,12 @@ gdn_status gdn_prefix_open(gdn_prefix **out, gdn_pool *pool, gdn_kv *kv, int n_s
         if (!s) s = gdn_cache_add(p->kept, n_snapshots, 0, err);
         p->free_snapshots = malloc((size_t)n_snapshots * sizeof *p->free_snapshots);
         p->logits = gdn_alloc_aligned((size_t)n_snapshots * n_logits * sizeof *p->logits);
+        p->hidden = malloc(((size_t)n_snapshots * n_hidden + 1) * sizeof *p->hidden);
         p->nodes = malloc(n_nodes * sizeof *p->nodes);
         p->ids = malloc(n_pages * GDN_PAGE * sizeof *p->ids);
         p->pages = malloc(n_pages * sizeof *p->pages);
         p->tokens = malloc(n_pages * GDN_PAGE * sizeof *p->tokens);
-        if (!(p->free_snapshots && p->logits && p->nodes && p->ids && p->pages && p->tokens))
+        if (!(p->free_snapshots && p->logits && p->hidden && p->nodes && p->ids && p->pages && p->tokens))
             s = gdn_fail(err, GDN_NO_MEMORY, 0, "prefix: no memory for %d snapshots; allow fewer bytes", n_snapshots);
         else number_nodes(p, (int)n_nodes);
     }
@@ -100,6 +102,7 @@ void gdn_prefix_close(gdn_prefix *p)
     gdn_cache_close(p->kept);
     free(p->free_snapshots);
     free(p->logits);
+    free(p->hidden);
     free(p->nodes);
     free(p->ids);
     free(p->pages);
@@ -257,6 +260,11 @@ const int *gdn_prefix_pages(gdn_prefix *p, int i)
     return p->pages;
 }
 
+const float *gdn_prefix_hidden(const gdn_prefix *p, int i)
+{
+    return i < 0 || !p->n_hidden ? NULL : p->hidden + (size_t)p->nodes[i].snapshot * p->n_hidden;
+}
+
 const float *gdn_prefix_restore(gdn_prefix *p, int i, gdn_cache *cache, int lane)
 {
     node *const n = &p->nodes[i];
@@ -280,7 +288,7 @@ static void forget(gdn_prefix *p, int i)
 }
 
 void gdn_prefix_keep(gdn_prefix *p, const int32_t *tokens, int n, const int *pages, const gdn_cache *cache, int lane,
-                     const float *logits)
+                     const float *hidden, const float *logits)
 {
     if (!p->n_snapshots) return;
     const bool there = gdn_prefix_depth(p, deepest(p, tokens, n, false)) == n;
@@ -290,6 +298,8 @@ void gdn_prefix_keep(gdn_prefix *p, const int32_t *tokens, int n, const int *pag
     if (at->snapshot < 0) {
         at->snapshot = p->free_snapshots[p->n_snapshots - ++p->n_kept];
         gdn_cache_share(p->kept, at->snapshot, cache, lane, NULL);
+        if (hidden)
+            memcpy(p->hidden + (size_t)at->snapshot * p->n_hidden, hidden, (size_t)p->n_hidden * sizeof *hidden);
     }
     if (logits && !at->has_logits) {
         memcpy(p->logits + (size_t)at->snapshot * p->n_logits, logits, (size_t)p->n_logits * sizeof *logits);
@@ -340,6 +350,7 @@ void gdn_prefix_describe(gdn_prefix *p, int i, gdn_record *r)
     for (int at = 0; at < n->end; at++)
         r->tokens[at] = p->ids[(size_t)r->pages[at / GDN_PAGE] * GDN_PAGE + (size_t)(at % GDN_PAGE)];
     r->slot = gdn_pool_slot(p->pool, p->kept->lanes[n->snapshot].cur);
+    r->hidden = p->n_hidden ? p->hidden + (size_t)n->snapshot * p->n_hidden : NULL;
     r->logits = n->has_logits ? p->logits + (size_t)n->snapshot * p->n_logits : NULL;
 }
 
@@ -350,7 +361,7 @@ void gdn_prefix_set_stored(gdn_prefix *p, int i) { p->nodes[i].stored = true; }
 long long gdn_prefix_bytes(const gdn_prefix *p)
 {
     if (!p->n_kept) return 0;
-    return (long long)p->n_kept * (long long)p->slot_bytes +
+    return (long long)p->n_kept * (long long)p->snapshot_bytes +
            (long long)p->n_with_logits * p->n_logits * (long long)sizeof *p->logits +
            (long long)gdn_kv_n_alone(p->kv) * (long long)p->page_bytes +
            (long long)p->n_nodes * (long long)sizeof(node);
@@ -363,7 +374,7 @@ int gdn_prefix_n_snapshots(const gdn_prefix *p) { return p->n_kept; }
 static double worth(const gdn_prefix *p, int i)
 {
     const node *const n = &p->nodes[i];
-    size_t            bytes = p->slot_bytes + (n->has_logits ? (size_t)p->n_logits * sizeof *p->logits : 0);
+    size_t            bytes = p->snapshot_bytes + (n->has_logits ? (size_t)p->n_logits * sizeof *p->logits : 0);
     bool              goes = !n->child; /* nodes up to the next fork or snapshot go with a leaf */
     int               above = i, last = -1;
     do {

@@ -2,8 +2,9 @@
  *
  * A radix tree over token ids.  A node is a run of at most GDN_PAGE tokens that lie in one page of keys and values, which the node
  * holds; below it hang the runs that follow.  A node that ends where a state was kept owns a snapshot: a lane of `kept`, which
- * shares the slot of the lane that it was taken from, and perhaps the logits there.  Taking a snapshot and going back to it
- * copy nothing: whoever runs next writes to a slot and a page of its own.
+ * shares the slot of the lane that it was taken from; what the model put out there, if MTP drafts, whose keys and values are in the
+ * pages; and perhaps the logits.  Taking a snapshot and going back to it copy nothing: whoever runs next writes to a slot and a page
+ * of its own.
  *
  * What is kept never changes a result: it is what computing the same tokens would give, bit for bit. */
 #ifndef GDN_ENGINE_PREFIX_H
@@ -16,9 +17,9 @@ typedef struct gdn_prefix gdn_prefix;
 int gdn_prefix_slots(size_t slot_bytes, long long budget_bytes);
 
 /* An index over what lanes of caches of `pool` and of `kv` compute, both borrowed; all memory is taken here: for each snapshot
- * n_logits floats, for each page 64 ids and two nodes.  n_snapshots 0: nothing is ever kept.
+ * n_logits and n_hidden floats, for each page 64 ids and two nodes.  n_snapshots 0: nothing is ever kept.
  * Free with gdn_prefix_close, before both. */
-gdn_status gdn_prefix_open(gdn_prefix **out, gdn_pool *pool, gdn_kv *kv, int n_snapshots, int n_logits,
+gdn_status gdn_prefix_open(gdn_prefix **out, gdn_pool *pool, gdn_kv *kv, int n_snapshots, int n_logits, int n_hidden,
                            long long budget_bytes, gdn_error *err);
 void       gdn_prefix_close(gdn_prefix *prefix); /* NULL is allowed */
 
@@ -36,10 +37,14 @@ const int *gdn_prefix_pages(gdn_prefix *prefix, int i);
 /* The lane of `cache` and of `kv` becomes what is kept at the node; returns its logits, or NULL.  Marks the node as used. */
 const float *gdn_prefix_restore(gdn_prefix *prefix, int i, gdn_cache *cache, int lane);
 
-/* Keep what a lane holds: the state after these n >= 1 tokens, the pages of their keys and values, and the logits if not NULL.
+/* What the model put out at the last token of the node, borrowed; NULL: for -1, and if n_hidden is 0. */
+const float *gdn_prefix_hidden(const gdn_prefix *prefix, int i);
+
+/* Keep what a lane holds: the state after these n >= 1 tokens, the pages of their keys and values, what the model put out at the last
+ * (hidden [n_hidden]; NULL if that is 0), and the logits if not NULL.
  * Room is made by eviction.  What is there already is marked as used. */
 void gdn_prefix_keep(gdn_prefix *prefix, const int32_t *tokens, int n, const int *pages, const gdn_cache *cache,
-                     int lane, const float *logits);
+                     int lane, const float *hidden, const float *logits);
 
 /* Do not evict the snapshot of this node until another one, or -1, is pinned; it stays the same number. */
 void gdn_prefix_pin(gdn_prefix *prefix, int i);
@@ -67,7 +72,7 @@ int  gdn_prefix_unstored_before(const gdn_prefix *prefix, int i);
 void gdn_prefix_describe(gdn_prefix *prefix, int i, gdn_record *r);
 void gdn_prefix_set_stored(gdn_prefix *prefix, int i);
 
-/* What it takes now: slots and logits of snapshots, pages that no lane owns, nodes. */
+/* What it takes now: slots, outputs and logits of snapshots, pages that no lane owns, nodes. */
 long long gdn_prefix_bytes(const gdn_prefix *prefix);
 int       gdn_prefix_n_snapshots(const gdn_prefix *prefix);
 

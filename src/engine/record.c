@@ -1,6 +1,7 @@
 /* A header of 96 bytes, then the list: the ids of all tokens and the pages of keys and values from that of position `from` on; then
- * the state: the slot, and the logits if there are any.  Little-endian.  The checksum of the header covers those of the list and of
- * the state, each of which is made of the checksums of its parts. */
+ * the state: the slot, n_hidden floats if MTP drafts (then the pages have its layer, too), and the logits if there are any.
+ * Little-endian.  The checksum of the header covers those of the list and of the state, each of which is made of the checksums of
+ * its parts. */
 #include "engine/record.h"
 #include "base/checksum.h"
 #include <stddef.h>
@@ -9,7 +10,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are little-endian images of memory");
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 static const char magic[8] = {'g', 'd', 'n', 'r', 'e', 'c', 'r', 'd'};
 
 typedef struct header {
@@ -18,7 +19,7 @@ typedef struct header {
     uint64_t binding;
     int64_t  from, to;
     uint64_t slot_bytes, page_bytes;
-    uint32_t n_logits, unused;
+    uint32_t n_logits, n_hidden;
     uint64_t body_bytes, list_sum, state_sum, header_sum;
 } header;
 _Static_assert(sizeof(header) == 96, "the header is written as it lies in memory, without gaps");
@@ -37,22 +38,25 @@ static int list_parts(const gdn_record *r, gdn_bytes *parts)
 
 static int state_parts(const gdn_record *r, bool has_logits, gdn_bytes *parts)
 {
-    parts[0] = (gdn_bytes){r->slot, r->slot_bytes};
-    if (has_logits) parts[1] = (gdn_bytes){r->logits, (size_t)r->n_logits * sizeof *r->logits};
-    return 1 + has_logits;
+    int n = 0;
+    parts[n++] = (gdn_bytes){r->slot, r->slot_bytes};
+    if (r->n_hidden) parts[n++] = (gdn_bytes){r->hidden, (size_t)r->n_hidden * sizeof *r->hidden};
+    if (has_logits) parts[n++] = (gdn_bytes){r->logits, (size_t)r->n_logits * sizeof *r->logits};
+    return n;
 }
 
 long long gdn_record_bytes(const gdn_record *r)
 {
     const size_t n_pages = (size_t)((r->to + GDN_PAGE - 1) / GDN_PAGE - r->from / GDN_PAGE);
     const size_t bytes = sizeof(header) + (size_t)r->to * sizeof *r->tokens + n_pages * gdn_kv_page_size(r->kv) +
-                         r->slot_bytes + (r->logits ? (size_t)r->n_logits * sizeof *r->logits : 0);
+                         r->slot_bytes + (size_t)r->n_hidden * sizeof *r->hidden +
+                         (r->logits ? (size_t)r->n_logits * sizeof *r->logits : 0);
     return (long long)bytes;
 }
 
 static gdn_bytes *room_for(const gdn_record *r, gdn_error *err)
 {
-    gdn_bytes *parts = calloc((size_t)(r->to / GDN_PAGE - r->from / GDN_PAGE) + 5, sizeof *parts);
+    gdn_bytes *parts = calloc((size_t)(r->to / GDN_PAGE - r->from / GDN_PAGE) + 6, sizeof *parts);
     if (!parts) gdn_fail(err, GDN_NO_MEMORY, 0, "record: no memory for the list of its pages");
     return parts;
 }
@@ -75,7 +79,8 @@ gdn_status gdn_record_write(const gdn_record *r, const char *path, gdn_durabilit
                    .to = r->to,
                    .slot_bytes = r->slot_bytes,
                    .page_bytes = gdn_kv_page_size(r->kv),
-                   .n_logits = r->logits ? (uint32_t)r->n_logits : 0};
+                   .n_logits = r->logits ? (uint32_t)r->n_logits : 0,
+                   .n_hidden = (uint32_t)r->n_hidden};
     memcpy(h.magic, magic, sizeof magic);
     for (int i = 1; i < n; i++) {
         h.body_bytes += parts[i].n;
@@ -111,15 +116,16 @@ static gdn_status check_header(const header *h, uint64_t n_bytes, const gdn_reco
         return gdn_fail(err, GDN_BAD_FILE, (long long)offsetof(header, header_sum),
                         "state: the header of the file is damaged; make it again");
     if (h->binding != like->binding || h->slot_bytes != like->slot_bytes ||
-        h->page_bytes != gdn_kv_page_size(like->kv) || (h->n_logits && h->n_logits != (uint32_t)like->n_logits))
+        h->page_bytes != gdn_kv_page_size(like->kv) || h->n_hidden != (uint32_t)like->n_hidden ||
+        (h->n_logits && h->n_logits != (uint32_t)like->n_logits))
         return gdn_fail(
             err, GDN_MISMATCH, 0,
-            "state: the file was made with another model, version or type of keys and values; use that one");
+            "state: the file was made with another model, version, drafter or type of keys and values; use that one");
     if (h->from < 0 || h->to <= h->from || h->to > INT32_MAX / 2)
         return gdn_fail(err, GDN_BAD_FILE, 24, "state: the header of the file contradicts itself; make it again");
     const uint64_t n_pages = (uint64_t)((h->to + GDN_PAGE - 1) / GDN_PAGE - h->from / GDN_PAGE);
     const uint64_t body = (uint64_t)h->to * sizeof(int32_t) + n_pages * h->page_bytes + h->slot_bytes +
-                          (uint64_t)h->n_logits * sizeof(float);
+                          ((uint64_t)h->n_hidden + h->n_logits) * sizeof(float);
     const uint64_t wanted = sizeof *h + body;
     if (h->body_bytes != body || n_bytes != wanted)
         return gdn_fail(err, GDN_BAD_FILE, (long long)n_bytes,
@@ -174,6 +180,6 @@ gdn_status gdn_record_read_list(gdn_record_file *in, const gdn_record *into, gdn
 
 gdn_status gdn_record_read_state(gdn_record_file *in, const gdn_record *into, gdn_error *err)
 {
-    gdn_bytes parts[2];
+    gdn_bytes parts[3];
     return read_parts(in, parts, state_parts(into, in->has_logits, parts), in->state_sum, err);
 }

@@ -1,4 +1,4 @@
-/* record.h - the file of one snapshot: tokens, keys and values, the state, and perhaps the logits. */
+/* record.h - the file of one snapshot: tokens, keys and values, the state, what MTP starts from, and perhaps the logits. */
 #ifndef GDN_ENGINE_RECORD_H
 #define GDN_ENGINE_RECORD_H
 #include "base/file.h"
@@ -12,8 +12,8 @@ typedef struct gdn_record {
     const int     *pages; /* of positions 0..to-1 */
     unsigned char *slot;
     size_t         slot_bytes;
-    float         *logits; /* [n_logits], or NULL */
-    int            n_logits;
+    float         *logits, *hidden; /* [n_logits], or NULL; [n_hidden]: what the model put out at the last token */
+    int            n_logits, n_hidden;
 } gdn_record;
 
 /* Write it as gdn_file_replace does: the old file, or the new one whole.  IO; NO_MEMORY. */
@@ -31,12 +31,12 @@ typedef struct gdn_record_file {
     uint64_t list_sum, state_sum;
 } gdn_record_file;
 
-/* Open a file and check its header, its length, and that it goes with `like` (binding, kv, slot_bytes and n_logits of it).
- * IO; BAD_FILE: damaged, or no record; MISMATCH: of another model or setting.  Close with gdn_file_close(&in->file). */
+/* Open a file and check its header, its length, and that it goes with `like` (binding, kv, slot_bytes, n_hidden and n_logits of
+ * it).  IO; BAD_FILE: damaged, or no record; MISMATCH: of another model or setting.  Close with gdn_file_close(&in->file). */
 gdn_status gdn_record_open(gdn_record_file *in, const gdn_record *like, const char *path, gdn_error *err);
 
-/* Read the tokens and the pages, and then the state and the logits, into what `into` points to (logits: room for them if the file
- * has any).  IO, BAD_FILE: what was written there is not to be used. */
+/* Read the tokens and the pages, and then the state, hidden and the logits, into what `into` points to (logits: room for them if
+ * the file has any).  IO, BAD_FILE: what was written there is not to be used. */
 gdn_status gdn_record_read_list(gdn_record_file *in, const gdn_record *into, gdn_error *err);
 gdn_status gdn_record_read_state(gdn_record_file *in, const gdn_record *into, gdn_error *err);
 

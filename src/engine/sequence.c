@@ -52,7 +52,8 @@ static void empty(gdn_sequence *seq)
 static void keep(const gdn_sequence *seq)
 {
     const gdn_engine *const e = seq->engine;
-    gdn_prefix_keep(e->prefix, seq->tokens, seq->length, gdn_kv_list(e->kv, seq->lane), e->cache, seq->lane,
+    const float *const      hidden = gdn_draft_settle(seq);
+    gdn_prefix_keep(e->prefix, seq->tokens, seq->length, gdn_kv_list(e->kv, seq->lane), e->cache, seq->lane, hidden,
                     seq->has_logits ? seq->logits : NULL);
 }
 
@@ -60,7 +61,7 @@ void gdn_sequence_leave(gdn_sequence *seq)
 {
     if (seq->length) keep(seq);
     empty(seq);
-    gdn_draft_cut(seq, 0, 0);
+    gdn_draft_cut(seq, 0, NULL);
     gdn_prefix_trim(seq->engine->prefix);
 }
 
@@ -91,6 +92,7 @@ gdn_status gdn_sequence_fork(gdn_sequence **out, gdn_sequence *source, gdn_error
         gdn_sequence_close(seq);
         return status;
     }
+    gdn_draft_settle(source);
     gdn_kv_share(e->kv, seq->lane, source->lane, source->length);
     memcpy(seq->tokens, source->tokens, (size_t)source->length * sizeof *seq->tokens);
     seq->length = source->length;
@@ -140,7 +142,6 @@ static void go_to(gdn_sequence *seq, int node, const int32_t *tokens, int n)
     gdn_engine *const e = seq->engine;
     int               common = 0;
     while (common < n && common < seq->length && tokens[common] == seq->tokens[common]) common++;
-    gdn_draft_cut(seq, common, common);
     gdn_prefix_pin(e->prefix, node);
     if (seq->length) keep(seq);
     gdn_prefix_pin(e->prefix, gdn_prefix_find(e->prefix, tokens, n));
@@ -149,10 +150,10 @@ static void go_to(gdn_sequence *seq, int node, const int32_t *tokens, int n)
     gdn_engine_fetch(e, tokens, n);
     gdn_prefix_pin(e->prefix, -1);
     node = gdn_prefix_find(e->prefix, tokens, n);
-    gdn_draft_cut(seq, common, gdn_prefix_depth(e->prefix, node));
+    seq->length = gdn_prefix_depth(e->prefix, node);
+    gdn_draft_cut(seq, common < seq->length ? common : seq->length, gdn_prefix_hidden(e->prefix, node));
     if (node < 0) return;
     const float *logits = gdn_prefix_restore(e->prefix, node, e->cache, seq->lane);
-    seq->length = gdn_prefix_depth(e->prefix, node);
     memmove(seq->tokens, tokens, (size_t)seq->length * sizeof *tokens); /* the list may be the sequence's own */
     seq->has_logits = logits != NULL;
     if (logits) memcpy(seq->logits, logits, (size_t)e->model->config.vocab_size * sizeof *logits);

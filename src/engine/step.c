@@ -68,7 +68,7 @@ static void append(gdn_engine *e, const float *logits)
         tokens += n;
         seq->length += n;
         if (hidden) {
-            gdn_draft_follow(seq, n, hidden, n > 1);
+            gdn_draft_follow(seq, n, hidden);
             hidden += (size_t)n * (size_t)e->model->config.hidden_size;
         }
         seq->has_logits = logits != NULL;

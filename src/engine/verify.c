@@ -144,7 +144,7 @@ static void append(gdn_engine *e, const gdn_verify *call)
     gdn_kv_set_length(e->kv, seq->lane, seq->length);
     memcpy(seq->logits, e->logits + (first + (size_t)call->n_accepted) * V, V * sizeof *seq->logits);
     seq->has_logits = true;
-    if (e->hidden) gdn_draft_follow(seq, n, e->hidden + first * h, false);
+    if (e->by_mtp) gdn_draft_follow(seq, n, e->hidden + first * h);
 }
 
 /* Learn from the round, whose pass took so long.  What it cost is what such rounds cost on average, as for those without drafts

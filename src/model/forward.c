@@ -92,7 +92,7 @@ static void heads_task(void *arg, int task, int thread)
     for (size_t row = (size_t)task * ROWS; row < end; row++) {
         while (row >= lane->first_row + (size_t)lane->n_rows) lane++;
         float *const k = w->p[1] + row * k_stride;
-        heads(f, t->q_norm, c->n_heads, w->p[0] + row * q_stride, 2 * D, w->p[3] + row * Q, row);
+        if (!f->keys_only) heads(f, t->q_norm, c->n_heads, w->p[0] + row * q_stride, 2 * D, w->p[3] + row * Q, row);
         heads(f, t->k_norm, c->n_kv_heads, k, D, k, row);
         gdn_kv_write(f->kv, lane->lane, call->l->number, lane->position + (long long)(row - lane->first_row), k,
                      w->p[2] + row * k_stride);
@@ -105,15 +105,18 @@ static void attention_mixer(const gdn_pass *f, const gdn_layer_weights *l)
     const gdn_attention_weights *const t = &l->attention;
     const gdn_model_config *const      c = &f->m->config;
     const size_t                       H = (size_t)c->n_heads, D = (size_t)c->head_dim;
-    project(f, 3, (const gdn_linear *const[]){&t->q, &t->k, &t->v}, w->u, w->p); /* q: [rows][H][query D, gate D] */
-    heads_call call = {f, l};
+    const int                          no_q = f->keys_only;
+    project(f, 3 - no_q, (const gdn_linear *const[]){&t->q, &t->k, &t->v} + no_q, w->u, w->p + no_q);
+    heads_call call = {f, l}; /* q: [rows][H][query D, gate D] */
     gdn_threads_run(f->compute->threads, (f->n_rows + ROWS - 1) / ROWS, heads_task, &call);
+    if (f->keys_only) return;
     const gdn_kv_view        view = {f->kv, l->number};
     const gdn_attention_rows rows = {.n_lanes = f->n_active,
                                      .lanes = w->lanes,
                                      .n_heads = c->n_heads,
                                      .n_kv_heads = c->n_kv_heads,
                                      .dim = c->head_dim,
+                                     .from = f->from,
                                      .kv_type = gdn_kv_type(f->kv),
                                      .kv_stride = D,
                                      .pages = gdn_kv_pages,
@@ -164,7 +167,12 @@ static void embed(const gdn_pass *f)
     }
 }
 
-/* Where each row stands, and the angles of its rotation: in f32 as transformers has them. */
+static long long position_of(const gdn_pass *f, int lane)
+{
+    return f->positions ? f->positions[lane] : gdn_kv_length(f->kv, lane);
+}
+
+/* Where each row stands, and the angles of its rotation, counted from the first that is seen: in f32 as transformers has them. */
 static void place_task(void *arg, int task, int thread)
 {
     const gdn_pass *const f = arg;
@@ -174,12 +182,12 @@ static void place_task(void *arg, int task, int thread)
     size_t       row = 0;
     int          n = 0;
     for (int i = 0; i < f->a->n_lanes; i++) {
-        const long long position = gdn_kv_length(f->kv, i);
+        const long long position = position_of(f, i);
         if (!f->a->n_tokens[i]) continue;
         f->w->lanes[n++] = (gdn_attention_lane){row, f->a->n_tokens[i], i, position};
         for (int t = 0; t < f->a->n_tokens[i]; t++, row++)
             for (size_t k = 0; k < pairs; k++) {
-                const float angle = (float)(position + t) * f->m->inv_freq[k];
+                const float angle = (float)(position - f->from + t) * f->m->inv_freq[k];
                 f->w->cos[row * pairs + k] = (float)cos((double)angle);
                 f->w->sin[row * pairs + k] = (float)sin((double)angle);
             }
@@ -203,7 +211,7 @@ static void split_task(void *arg, int task, int thread)
 
 /* The final norm, which takes the place of the residual stream, and the logits of the wanted rows.  Their matrix multiplies both
  * parts of a row: no other rounding is so near to the logits, and a row here and there costs next to nothing. */
-static void head(const gdn_pass *f, const float *weight)
+void gdn_pass_head(const gdn_pass *f, const float *weight)
 {
     const gdn_forward_args *const a = f->a;
     const int                     h = f->m->config.hidden_size;
@@ -241,7 +249,7 @@ static gdn_status check_lanes(gdn_pass *f, gdn_error *err)
     for (int i = 0; i < a->n_lanes; i++) {
         if (a->n_tokens[i] < 0)
             return gdn_fail(err, GDN_BAD_ARGUMENT, i, "forward: lane %d has %d tokens", i, a->n_tokens[i]);
-        if (gdn_kv_length(f->kv, i) + a->n_tokens[i] > f->w->max_positions)
+        if (position_of(f, i) + a->n_tokens[i] > f->w->max_positions)
             return gdn_fail(err, GDN_BAD_ARGUMENT, i, "forward: lane %d passes the workspace's %d positions", i,
                             f->w->max_positions);
         n += a->n_tokens[i];
@@ -276,7 +284,7 @@ static gdn_status check(gdn_pass *f, gdn_error *err)
 gdn_status gdn_pass_begin(gdn_pass *f, gdn_error *err)
 {
     gdn_status status = check(f, err);
-    if (!status) status = gdn_kv_reserve(f->kv, f->a->n_tokens, f->a->n_lanes, err);
+    if (!status && !f->positions) status = gdn_kv_reserve(f->kv, f->a->n_tokens, f->a->n_lanes, err);
     if (status || f->n_rows == 0) return status;
     embed(f);
     gdn_threads_run(f->compute->threads, 1, place_task, f); /* for the floating-point mode */
@@ -292,26 +300,22 @@ gdn_status gdn_pass_layer(const gdn_pass *f, const gdn_layer_weights *l, gdn_err
     } else {
         attention_mixer(f, l);
     }
+    if (f->keys_only) return GDN_OK;
     norm(f, l->post_norm);
     if (l->ffn == GDN_FFN_MOE) gdn_moe(f, &l->moe);
     else mlp(f, l);
     return GDN_OK;
 }
 
-void gdn_pass_end(const gdn_pass *f, const float *weight, gdn_status status)
-{
-    for (int i = 0; i < f->a->n_lanes; i++)
-        gdn_kv_set_length(f->kv, i, gdn_kv_length(f->kv, i) + (status ? 0 : f->a->n_tokens[i]));
-    if (!status) head(f, weight);
-}
-
 gdn_status gdn_model_forward(const gdn_model *m, gdn_compute *compute, gdn_workspace *workspace, gdn_cache *cache,
                              gdn_kv *kv, const gdn_forward_args *args, gdn_error *err)
 {
-    gdn_pass   f = {m, compute, workspace, cache, kv, args, 0, 0};
+    gdn_pass   f = {.m = m, .compute = compute, .w = workspace, .cache = cache, .kv = kv, .a = args};
     gdn_status status = gdn_pass_begin(&f, err);
     if (status || f.n_rows == 0) return status;
     for (int i = 0; i < m->config.n_layers && !status; i++) status = gdn_pass_layer(&f, &m->layers[i], err);
-    gdn_pass_end(&f, m->norm, status);
+    for (int i = 0; i < args->n_lanes; i++) /* after a failure the pages go back */
+        gdn_kv_set_length(kv, i, gdn_kv_length(kv, i) + (status ? 0 : args->n_tokens[i]));
+    if (!status) gdn_pass_head(&f, m->norm);
     return status ? status : gdn_cache_advance_rows(cache, args->n_tokens, err);
 }

@@ -44,7 +44,10 @@ typedef struct gdn_pass {
     gdn_cache              *cache; /* NULL: there is no linear layer */
     gdn_kv                 *kv;
     const gdn_forward_args *a;
-    int                     n_rows, n_active; /* rows; lanes that have any */
+    const int *positions;        /* [n_lanes] of first rows; NULL: the ends of the lanes of kv, where room is made */
+    int        from;             /* the first position that attention sees */
+    bool       keys_only;        /* nothing but keys and values of the layer is wanted */
+    int        n_rows, n_active; /* rows; lanes that have any */
 } gdn_pass;
 
 /* The arguments are checked, kv has room, rows have their places and x their embeddings.  With no rows nothing else is due. */
@@ -53,8 +56,8 @@ gdn_status gdn_pass_begin(gdn_pass *f, gdn_error *err);
 /* x += mixer, x += feed-forward */
 gdn_status gdn_pass_layer(const gdn_pass *f, const gdn_layer_weights *l, gdn_error *err);
 
-/* After success kv moves forward, and what is wanted of x under its last norm (`weight`) is put out; after a failure the pages go back. */
-void gdn_pass_end(const gdn_pass *f, const float *weight, gdn_status status);
+/* Put out what is wanted of x under its last norm. */
+void gdn_pass_head(const gdn_pass *f, const float *weight);
 
 /* x += what the experts of each row make of it; w->u is its norm. */
 void gdn_moe(const gdn_pass *f, const gdn_moe_weights *moe);

@@ -52,6 +52,7 @@ static void mtp(gdn_loader *ld, const gdn_mtp_tensors *t)
     w->norm = gdn_load_vector(ld, t->norm, 1.0f);
     w->fc = gdn_load_linear(ld, t->fc, h, 2 * h);
     layer(ld, &w->layer, m->config.n_layers, gdn_mtp_kind(&m->config), &t->layer);
+    w->layer.number = m->n_attention_layers;
 }
 
 /* The output matrix, and the embedding when it is another one. */

@@ -41,7 +41,7 @@ typedef struct gdn_layer_weights {
 typedef struct gdn_mtp_weights {
     float            *norm_embedding, *norm_hidden, *norm; /* [h], 1 added */
     gdn_linear        fc;                                  /* [h][2h]: the embedding's columns come first */
-    gdn_layer_weights layer;                               /* full attention, on a gdn_kv of its own */
+    gdn_layer_weights layer; /* full attention: in a gdn_kv the layer behind those of the model */
 } gdn_mtp_weights;
 
 typedef struct gdn_model {
@@ -104,12 +104,14 @@ typedef struct gdn_forward_args {
 gdn_status gdn_model_forward(const gdn_model *model, gdn_compute *compute, gdn_workspace *workspace, gdn_cache *cache,
                              gdn_kv *kv, const gdn_forward_args *args, gdn_error *err);
 
-/* Runs the MTP layer on rows of lanes of `kv`, which holds the keys and values of this layer alone (n_layers 1), and moves it
- * forward by n_tokens.  A row at position t takes the token of position t+1 and hidden [rows][h], what the model put out at t;
- * its logits are a draft of the token of t+2.  args->hidden, when not NULL, receives the output M after the layer's own norm: to
- * draft further, feed M and the drafted token at t+1.  It may be `hidden` itself.
- * Nothing is allocated.  Errors leave kv as it was: UNSUPPORTED (the model has no MTP part), NO_SLOT, BAD_ARGUMENT as above. */
+/* Runs the MTP layer on rows of lanes of `kv`, whose last layer, number n_attention_layers, is this one's; those of lane i begin at
+ * positions[i], 1 or more, for which kv has pages.  A row at position t takes the token there and hidden [rows][h], what the model
+ * put out at t-1; its logits are a draft of the token of t+1.  So its keys and values depend on the tokens up to t, as those of
+ * the model's layers at t do, and there is none at 0.  args->hidden, when not NULL, receives the output M after the layer's own
+ * norm: to draft further, feed M and the drafted token at t+1.  It may be `hidden` itself.  If neither that nor logits are wanted,
+ * keys and values are all that is computed: they are of one layer, and need no others.
+ * kv keeps its lengths.  Nothing is allocated.  UNSUPPORTED: the model has no MTP part; BAD_ARGUMENT as above. */
 gdn_status gdn_mtp_forward(const gdn_model *model, gdn_compute *compute, gdn_workspace *workspace, gdn_kv *kv,
-                           const gdn_forward_args *args, const float *hidden, gdn_error *err);
+                           const gdn_forward_args *args, const int *positions, const float *hidden, gdn_error *err);
 
 #endif

@@ -28,15 +28,22 @@ static void mix(const gdn_pass *f, const float *hidden)
 }
 
 gdn_status gdn_mtp_forward(const gdn_model *m, gdn_compute *compute, gdn_workspace *workspace, gdn_kv *kv,
-                           const gdn_forward_args *args, const float *hidden, gdn_error *err)
+                           const gdn_forward_args *args, const int *positions, const float *hidden, gdn_error *err)
 {
-    gdn_pass f = {m, compute, workspace, NULL, kv, args, 0, 0};
+    gdn_pass f = {.m = m,
+                  .compute = compute,
+                  .w = workspace,
+                  .kv = kv,
+                  .a = args,
+                  .positions = positions,
+                  .from = 1,
+                  .keys_only = !args->n_wanted && !args->hidden};
     if (!m->has_mtp)
         return gdn_fail(err, GDN_UNSUPPORTED, 0, "mtp: the model was loaded without an MTP part; draft another way");
     gdn_status status = gdn_pass_begin(&f, err);
     if (status || f.n_rows == 0) return status;
     mix(&f, hidden);
     status = gdn_pass_layer(&f, &m->mtp.layer, err);
-    gdn_pass_end(&f, m->mtp.norm, status);
+    if (!status && !f.keys_only) gdn_pass_head(&f, m->mtp.norm);
     return status;
 }

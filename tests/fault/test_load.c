@@ -56,8 +56,9 @@ static void a_forward_allocates_nothing(void **unused)
     float                logits[V], hidden[TOKENS * 64];
     gdn_kv              *kv = mtp_kv_open(model, 1, 100, GDN_BF16);
     for (int i = 0; i < TOKENS; i++) tokens[i] = i * 37 % V;
+    must(gdn_kv_reserve(kv, &(int){TOKENS + 1}, 1, &(gdn_error){0}), "pages", &(gdn_error){0});
     fail_at = 0;
-    for (int n = 1; n <= TOKENS; n += TOKENS - 1) {
+    for (int n = 1, at = 1; n <= TOKENS; n += TOKENS - 1, at++) {
         const int              last = n - 1;
         gdn_error              err = {0};
         const gdn_forward_args args = {.n_lanes = 1,
@@ -70,7 +71,7 @@ static void a_forward_allocates_nothing(void **unused)
         n_asked = 0;
         counting = 1;
         const gdn_status status = gdn_model_forward(model, compute, s.workspace, s.cache, s.kv, &args, &err);
-        const gdn_status mtp = gdn_mtp_forward(model, compute, s.workspace, kv, &args, hidden, &err);
+        const gdn_status mtp = gdn_mtp_forward(model, compute, s.workspace, kv, &args, &at, hidden, &err);
         counting = 0;
         assert_int_equal(status, GDN_OK);
         assert_int_equal(mtp, GDN_OK);

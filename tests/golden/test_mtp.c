@@ -47,7 +47,7 @@ typedef struct text {
 static text text_open(const gdn_model *of, int n, const int32_t *ids)
 {
     const size_t         V = of->config.vocab_size, h = of->config.hidden_size;
-    const session_config config = {.n_lanes = 1, .max_rows = n, .max_positions = n};
+    const session_config config = {.n_lanes = 1, .max_rows = n, .max_positions = n + 1};
     text                 t = {.model = of, .n = n, .ids = ids};
     session              s = session_open(of, compute, &config);
     gdn_kv *const        kv = mtp_kv_open(of, 1, n, GDN_F32);
@@ -278,7 +278,7 @@ typedef struct taken {
 static taken draft(const text *t, int from, int depth)
 {
     const int            V = t->model->config.vocab_size, h = t->model->config.hidden_size, one = 1, before = from;
-    const session_config config = {.n_lanes = 1, .max_rows = t->n, .max_positions = t->n + depth};
+    const session_config config = {.n_lanes = 1, .max_rows = t->n, .max_positions = t->n + depth + 1};
     session              s = session_open(t->model, compute, &config);
     gdn_kv *const        kv = mtp_kv_open(t->model, 1, t->n + depth, GDN_F32);
     float *const logits = allocate(V, sizeof *logits), *const m = allocate(h, sizeof *m);
@@ -295,7 +295,7 @@ static taken draft(const text *t, int from, int depth)
             right = token == t->ids[at + 2 + j];
             count.first[j] += right;
         }
-        gdn_kv_set_length(kv, 0, at + 1);
+        mtp_keep(kv, 0, at + 1);
     }
     free(logits);
     free(m);

@@ -26,8 +26,8 @@ typedef struct sequence {
 /* A session whose lanes are sequences, and how far each has come. */
 typedef struct batch {
     session         s;
-    gdn_kv         *kv; /* of the layers that run */
-    int             n_lanes, type;
+    gdn_kv         *kv;                   /* of the layers that run */
+    int             n_lanes, type, first; /* first: position of the first row */
     const sequence *lanes[MAX_RUN_LANES];
     int             done[MAX_RUN_LANES];
     const char     *what; /* for messages */
@@ -138,7 +138,7 @@ static inline void move(batch *b, const int *n)
 {
     for (int i = 0; i < b->n_lanes; i++) {
         b->done[i] += n[i];
-        assert_int_equal(gdn_kv_length(b->kv, i), b->done[i]);
+        assert_int_equal(gdn_kv_length(b->kv, i), b->first + b->done[i]);
         if (b->lanes[i]->memory) assert_int_equal(gdn_cache_lane_offset(b->s.cache, i), b->done[i]);
     }
 }

@@ -42,10 +42,14 @@ static inline void    session_close(session *s);
 static inline gdn_status session_forward(session *s, const int *n_tokens, const int32_t *tokens, float *logits,
                                          float *hidden, gdn_error *err);
 
-/* A kv for the MTP layer. */
-static inline gdn_kv *mtp_kv_open(const gdn_model *model, int n_lanes, int max_positions, gdn_type type);
+/* A kv for the MTP layer alone, with room for so many rows of it in each lane: they begin at position 1.  How many a lane has; to
+ * drop those behind the first n. */
+static inline gdn_kv *mtp_kv_open(const gdn_model *model, int n_lanes, int max_rows, gdn_type type);
+static inline int     mtp_rows(const gdn_kv *kv, int lane);
+static inline void    mtp_keep(gdn_kv *kv, int lane, int n);
 
-/* gdn_mtp_forward with the session's workspace; logits of every row, and `m` [rows][h], each NULL if not wanted. */
+/* gdn_mtp_forward with the session's workspace, of the next rows of each lane; logits of every row, and `m` [rows][h], each NULL if
+ * not wanted. */
 static inline gdn_status session_mtp(session *s, gdn_kv *kv, const int *n_tokens, const int32_t *tokens,
                                      const float *hidden, float *logits, float *m, gdn_error *err);
 
@@ -169,28 +173,44 @@ static inline gdn_status session_forward(session *s, const int *n_tokens, const 
     return status;
 }
 
-static inline gdn_kv *mtp_kv_open(const gdn_model *model, int n_lanes, int max_positions, gdn_type type)
+static inline gdn_kv *mtp_kv_open(const gdn_model *model, int n_lanes, int max_rows, gdn_type type)
 {
     gdn_kv             *kv = NULL;
     gdn_error           err = {0};
-    const gdn_kv_config config = {.n_layers = 1,
+    const gdn_kv_config config = {.n_layers = model->n_attention_layers + 1,
                                   .n_heads = model->config.n_kv_heads,
                                   .dim = model->config.head_dim,
                                   .type = type,
-                                  .n_pages = n_lanes * ((max_positions + GDN_PAGE - 1) / GDN_PAGE),
+                                  .n_pages = n_lanes * (max_rows / GDN_PAGE + 1),
                                   .n_lanes = n_lanes,
-                                  .max_positions = max_positions};
+                                  .max_positions = max_rows + 1};
     must(gdn_kv_open(&kv, &config, &err), "kv of mtp", &err);
+    int *const first = malloc((size_t)n_lanes * sizeof *first);
+    if (!first) abort();
+    for (int i = 0; i < n_lanes; i++) first[i] = 1;
+    must(gdn_kv_reserve(kv, first, n_lanes, &err), "position 0", &err);
+    for (int i = 0; i < n_lanes; i++) mtp_keep(kv, i, 0);
+    free(first);
     return kv;
 }
+
+static inline int mtp_rows(const gdn_kv *kv, int lane) { return (int)gdn_kv_length(kv, lane) - 1; }
+
+static inline void mtp_keep(gdn_kv *kv, int lane, int n) { gdn_kv_set_length(kv, lane, n + 1); }
 
 static inline gdn_status session_mtp(session *s, gdn_kv *kv, const int *n_tokens, const int32_t *tokens,
                                      const float *hidden, float *logits, float *m, gdn_error *err)
 {
     gdn_forward_args args = {
         .n_lanes = gdn_kv_lanes(kv), .n_tokens = n_tokens, .tokens = tokens, .logits = logits, .hidden = m};
-    int *const       every = want_every(&args);
-    const gdn_status status = gdn_mtp_forward(s->model, s->compute, s->workspace, kv, &args, hidden, err);
+    int *const every = want_every(&args);
+    int *const positions = malloc((size_t)args.n_lanes * sizeof *positions);
+    if (!positions) abort();
+    for (int i = 0; i < args.n_lanes; i++) positions[i] = (int)gdn_kv_length(kv, i);
+    gdn_status status = gdn_kv_reserve(kv, n_tokens, args.n_lanes, err);
+    if (!status) status = gdn_mtp_forward(s->model, s->compute, s->workspace, kv, &args, positions, hidden, err);
+    for (int i = 0; i < args.n_lanes; i++) gdn_kv_set_length(kv, i, positions[i] + (status ? 0 : n_tokens[i]));
+    free(positions);
     free(every);
     return status;
 }

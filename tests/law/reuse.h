@@ -1,7 +1,7 @@
 /* reuse.h - chats as lists of tokens, and sequences that must hold the bits of a sequence that never reused anything. */
 #ifndef LAW_REUSE_H
 #define LAW_REUSE_H
-#include "engine/parts.h"
+#include "engine/draft.h"
 #include "engine/places.h"
 #include "law/engine.h"
 
@@ -48,7 +48,7 @@ static inline void add_turn(list *l, int32_t role, unsigned seed, int n)
 
 /* ---- the same bits ------------------------------------------------------------------------------------------------------ */
 
-/* Logits, states and tails, keys and values of two sequences, which may be of two engines. */
+/* Logits, states and tails, keys and values of two sequences, which may be of two engines, and of both what MTP drafts from. */
 static inline void expect_same(const gdn_sequence *a, const gdn_sequence *b, const char *what)
 {
     const gdn_model *const m = a->engine->model;
@@ -68,9 +68,13 @@ static inline void expect_same(const gdn_sequence *a, const gdn_sequence *b, con
             memcmp(tail_a, tail_b, demo_tail_size(m) * sizeof(float)) != 0)
             fail_msg("%s: another state of layer %d after %d tokens", what, layer, a->length);
     }
+    assert_int_equal(a->engine->by_mtp, b->engine->by_mtp);
+    const float *const hidden_a = gdn_draft_settle(a), *const hidden_b = gdn_draft_settle(b);
+    if (a->engine->by_mtp && memcmp(hidden_a, hidden_b, (size_t)m->config.hidden_size * sizeof *hidden_a) != 0)
+        fail_msg("%s: MTP goes on from something else after %d tokens", what, a->length);
     enum { PAGES = MOST / GDN_PAGE + 1 };
     const size_t bytes = (size_t)kv.dim * gdn_type_bytes(gdn_kv_type(a->engine->kv));
-    for (int layer = 0; layer < m->n_attention_layers; layer++)
+    for (int layer = 0; layer < m->n_attention_layers + a->engine->by_mtp; layer++)
         for (int head = 0; head < kv.n_heads; head++) {
             const void       *keys_a[PAGES], *values_a[PAGES], *keys_b[PAGES], *values_b[PAGES];
             const gdn_kv_view view_a = {a->engine->kv, layer}, view_b = {b->engine->kv, layer};
@@ -79,8 +83,10 @@ static inline void expect_same(const gdn_sequence *a, const gdn_sequence *b, con
             gdn_kv_pages(&view_b, b->lane, head, n_pages, keys_b, values_b);
             for (int i = 0; i < n_pages; i++) {
                 const size_t n = (size_t)(i + 1 < n_pages ? GDN_PAGE : a->length - i * GDN_PAGE) * bytes;
-                if (memcmp(keys_a[i], keys_b[i], n) != 0 || memcmp(values_a[i], values_b[i], n) != 0)
-                    fail_msg("%s: other keys or values in page %d", what, i);
+                const size_t from = i || layer < m->n_attention_layers ? 0 : bytes; /* MTP has no row at 0 */
+                if (memcmp((const char *)keys_a[i] + from, (const char *)keys_b[i] + from, n - from) != 0 ||
+                    memcmp((const char *)values_a[i] + from, (const char *)values_b[i] + from, n - from) != 0)
+                    fail_msg("%s: other keys or values of layer %d in page %d", what, layer, i);
             }
         }
 }
@@ -92,9 +98,13 @@ static gdn_sequence *plain;
 
 static inline void open_both(int n_threads, gdn_type kv_type, const char *cache_dir)
 {
-    const gdn_engine_options options = {
-        .n_threads = n_threads, .n_sequences = 4, .max_tokens = MOST, .kv_type = kv_type, .kv_tokens = 10 * MOST};
-    gdn_engine_options keeps_nothing = options;
+    const gdn_engine_options options = {.n_threads = n_threads,
+                                        .n_sequences = 4,
+                                        .max_tokens = MOST,
+                                        .kv_type = kv_type,
+                                        .kv_tokens = 10 * MOST,
+                                        .drafter = GDN_DRAFTER_MTP};
+    gdn_engine_options       keeps_nothing = options;
     keeps_nothing.reuse_bytes = -1;
     gdn_engine_options reuses = options;
     reuses.cache_dir = cache_dir;

@@ -6,7 +6,7 @@ enum { DRAFTS = 3, MAX_ROWS = 5 * MAX_TOKENS };
 
 static session workspace_for(gdn_compute *compute)
 {
-    const session_config config = {.n_lanes = 1, .max_rows = MAX_ROWS, .max_positions = MAX_TOKENS};
+    const session_config config = {.n_lanes = 1, .max_rows = MAX_ROWS, .max_positions = MAX_TOKENS + 1};
     return session_open(model, compute, &config);
 }
 
@@ -26,7 +26,7 @@ static void fill_sequence(sequence *q, int number, gdn_type type)
 
 static batch batch_of(gdn_compute *compute, int type, const int *which, int n_lanes, const char *what)
 {
-    batch b = {.s = workspace_for(compute), .n_lanes = n_lanes, .type = type, .what = what};
+    batch b = {.s = workspace_for(compute), .n_lanes = n_lanes, .type = type, .first = 1, .what = what};
     b.kv = mtp_kv_open(model, n_lanes, MAX_TOKENS, kv_types[type]);
     for (int i = 0; i < n_lanes; i++) b.lanes[i] = &sequences[type][which[i]];
     return b;
@@ -71,7 +71,7 @@ static void draft(batch *b, float *want, bool first)
         }
         for (int row = 0; row < n_rows; row++) tokens[row] = argmax_of(logits + (size_t)row * V, V);
     }
-    for (int i = 0; i < b->n_lanes; i++) gdn_kv_set_length(b->kv, i, b->done[i]);
+    for (int i = 0; i < b->n_lanes; i++) mtp_keep(b->kv, i, b->done[i]);
     free(hidden);
     free(logits);
 }
@@ -109,6 +109,7 @@ static void refusals(void **unused)
     (void)unused;
     batch         b = batch_of(best, 0, (const int[]){0, 1}, 2, "after refusals");
     const int32_t tokens[] = {1, V, 2};
+    const int     ends[] = {21, 21, 21};
     const float  *hidden = sequences[0][0].in;
     step(&b, (const int[]){20, 20});
     model->has_mtp = false;
@@ -121,46 +122,25 @@ static void refusals(void **unused)
                    session_mtp(&b.s, b.kv, (const int[]){131, 0}, tokens, hidden, NULL, NULL, &ok_err));
     for (int n_lanes = 0; n_lanes <= 3; n_lanes += 3) {
         const gdn_forward_args args = {.n_lanes = n_lanes, .n_tokens = (const int[]){1, 0, 0}, .tokens = tokens};
-        assert_refused(GDN_BAD_ARGUMENT, gdn_mtp_forward(model, best, b.s.workspace, b.kv, &args, hidden, &ok_err));
+        assert_refused(GDN_BAD_ARGUMENT,
+                       gdn_mtp_forward(model, best, b.s.workspace, b.kv, &args, ends, hidden, &ok_err));
     }
     const gdn_forward_args args = {
         .n_lanes = 2, .n_tokens = (const int[]){1, 0}, .tokens = tokens, .n_wanted = 1, .wanted = (const int[]){1}};
-    assert_refused(GDN_BAD_ARGUMENT, gdn_mtp_forward(model, best, b.s.workspace, b.kv, &args, hidden, &ok_err));
+    assert_refused(GDN_BAD_ARGUMENT, gdn_mtp_forward(model, best, b.s.workspace, b.kv, &args, ends, hidden, &ok_err));
+    const int past[] = {MAX_TOKENS + 1, 21};
+    assert_refused(GDN_BAD_ARGUMENT, gdn_mtp_forward(model, best, b.s.workspace, b.kv, &args, past, hidden, &ok_err));
     step(&b, (const int[]){0, 0});
     step(&b, (const int[]){130, 21});
-    batch_close(&b);
-}
-
-static void no_page(void **unused)
-{
-    (void)unused;
-    const sequence     *q = &sequences[0][0];
-    const gdn_kv_config config = {.n_layers = 1,
-                                  .n_heads = model->config.n_kv_heads,
-                                  .dim = model->config.head_dim,
-                                  .n_pages = 1,
-                                  .n_lanes = 1,
-                                  .max_positions = MAX_TOKENS};
-    batch               b = batch_of(best, 0, (const int[]){0}, 1, "after want of pages");
-    gdn_kv_close(b.kv);
-    assert_ok(gdn_kv_open(&b.kv, &config, &ok_err));
-    step(&b, &(int){60});
-    assert_refused(GDN_NO_SLOT, session_mtp(&b.s, b.kv, &(int){5}, q->tokens, q->in, NULL, NULL, &ok_err));
-    step(&b, &(int){4});
     batch_close(&b);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces),
-        cmocka_unit_test(strangers),
-        cmocka_unit_test(threads),
-        cmocka_unit_test(levels),
-        cmocka_unit_test(floating_point_mode),
-        cmocka_unit_test(drafts),
+        cmocka_unit_test(pieces),   cmocka_unit_test(strangers),           cmocka_unit_test(threads),
+        cmocka_unit_test(levels),   cmocka_unit_test(floating_point_mode), cmocka_unit_test(drafts),
         cmocka_unit_test(refusals),
-        cmocka_unit_test(no_page),
     };
     int failed = 0;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {

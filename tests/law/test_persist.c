@@ -106,14 +106,21 @@ static void refusals(void **unused)
     (void)unused;
     open_both(1, GDN_F32, NULL);
     gdn_sequence *s = sequence_of(warm), *empty = sequence_of(warm);
-    gdn_engine   *bf16 = engine_of(&(gdn_engine_options){.kv_type = GDN_BF16});
-    gdn_engine   *small = engine_of(&(gdn_engine_options){.max_tokens = 50});
-    gdn_engine   *full = engine_of(&(gdn_engine_options){.n_sequences = 2, .kv_tokens = 2 * 64});
-    gdn_sequence *of_bf16 = sequence_of(bf16), *of_small = sequence_of(small), *of_full = sequence_of(full);
+    gdn_engine   *bf16 = engine_of(&(gdn_engine_options){.kv_type = GDN_BF16, .drafter = GDN_DRAFTER_MTP});
+    gdn_engine   *no_mtp = engine_of(&(gdn_engine_options){.drafter = GDN_DRAFTER_LOOKUP});
+    gdn_engine   *small = engine_of(&(gdn_engine_options){.max_tokens = 50, .drafter = GDN_DRAFTER_MTP});
+    gdn_engine   *full =
+        engine_of(&(gdn_engine_options){.n_sequences = 2, .kv_tokens = 2 * 64, .drafter = GDN_DRAFTER_MTP});
+    gdn_sequence *of_no_mtp = sequence_of(no_mtp), *of_bf16 = sequence_of(bf16), *of_small = sequence_of(small),
+                 *of_full = sequence_of(full);
     set(s, 0, 100);
     set(of_full, 3, 10);
     ACCEPTED(gdn_sequence_save(s, in_folder("good"), &err));
     assert_refused(GDN_MISMATCH, gdn_sequence_load(of_bf16, in_folder("good"), &ok_err));
+    assert_refused(GDN_MISMATCH, gdn_sequence_load(of_no_mtp, in_folder("good"), &ok_err));
+    set(of_no_mtp, 0, 100);
+    ACCEPTED(gdn_sequence_save(of_no_mtp, in_folder("no-mtp"), &err));
+    assert_refused(GDN_MISMATCH, gdn_sequence_load(s, in_folder("no-mtp"), &ok_err));
     assert_refused(GDN_BAD_ARGUMENT, gdn_sequence_load(of_small, in_folder("good"), &ok_err));
     assert_refused(GDN_NO_SLOT, gdn_sequence_load(of_full, in_folder("good"), &ok_err));
     expect(of_full, 0, 3, 10, "refused");
@@ -159,9 +166,11 @@ static void refusals(void **unused)
     gdn_sequence_close(s);
     gdn_sequence_close(empty);
     gdn_sequence_close(of_bf16);
+    gdn_sequence_close(of_no_mtp);
     gdn_sequence_close(of_small);
     gdn_sequence_close(of_full);
     gdn_engine_close(bf16);
+    gdn_engine_close(no_mtp);
     gdn_engine_close(small);
     gdn_engine_close(full);
     close_both();

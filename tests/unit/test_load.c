@@ -190,7 +190,8 @@ static void mtp(void **unused)
     const gdn_mtp_tensors *const   t = &o.checkpoint.mtp;
     const gdn_layer_weights *const l = &w->layer;
     const int                      h = c->hidden_size, I = c->ffn_size, D = c->head_dim;
-    assert_true(o.model->has_mtp && l->mixer == GDN_MIXER_FULL && l->ffn == GDN_FFN_DENSE && l->number == 0);
+    assert_true(o.model->has_mtp && l->mixer == GDN_MIXER_FULL && l->ffn == GDN_FFN_DENSE &&
+                l->number == o.model->n_attention_layers);
     is_norm(w->norm_embedding, t->norm_embedding);
     is_norm(w->norm_hidden, t->norm_hidden);
     is_norm(w->norm, t->norm);

@@ -9,7 +9,7 @@
 #include "support/random.h"
 #include <stdio.h>
 
-enum { LANES = 4, MOST = 400, LOGITS = 3, HEAD_DIM = 4, OPERATIONS = 12000, OLD = 64 };
+enum { LANES = 4, MOST = 400, LOGITS = 3, HIDDEN = 2, HEAD_DIM = 4, OPERATIONS = 12000, OLD = 64 };
 
 static gdn_error err;
 
@@ -143,6 +143,7 @@ static void walk(const world *w, int i, tally *t)
     const float *state = NULL;
     gdn_cache_peek(p->kept, n->snapshot, 0, &state, NULL);
     assert_true(state && *state == name_of(tokens, n->end));
+    assert_true(gdn_prefix_hidden(p, i)[0] == -name_of(tokens, n->end));
     if (n->has_logits) assert_true(p->logits[n->snapshot * LOGITS] == name_of(tokens, n->end));
     assert_int_equal(gdn_prefix_find(p, tokens, n->end) == i, n->has_logits);
 }
@@ -163,8 +164,9 @@ static void check_tree(const world *w)
         n_alone += t.held[page] && !of_lanes;
         assert_int_equal(gdn_kv_alone(w->kv, page), t.held[page] && !of_lanes);
     }
-    const long long bytes = (long long)t.kept * gdn_pool_slot_bytes(w->pool) + t.with_logits * LOGITS * 4LL +
-                            n_alone * (long long)gdn_kv_page_size(w->kv) + t.nodes * (long long)sizeof(node);
+    const long long bytes = (long long)t.kept * (gdn_pool_slot_bytes(w->pool) + HIDDEN * 4LL) +
+                            t.with_logits * LOGITS * 4LL + n_alone * (long long)gdn_kv_page_size(w->kv) +
+                            t.nodes * (long long)sizeof(node);
     assert_int_equal(gdn_prefix_bytes(p), t.kept ? bytes : 0);
     assert_true(gdn_prefix_bytes(p) <= p->budget || !t.kept);
 }
@@ -184,7 +186,7 @@ static world open_world(int n_pages, int n_snapshots, long long more_bytes, unsi
     const long long budget = n_snapshots * (long long)gdn_pool_slot_bytes(w.pool) + more_bytes;
     assert_int_equal(gdn_prefix_slots(gdn_pool_slot_bytes(w.pool), budget),
                      n_snapshots + more_bytes / (long long)gdn_pool_slot_bytes(w.pool));
-    ACCEPTED(gdn_prefix_open(&w.prefix, w.pool, w.kv, n_snapshots, LOGITS, budget, &err));
+    ACCEPTED(gdn_prefix_open(&w.prefix, w.pool, w.kv, n_snapshots, LOGITS, HIDDEN, budget, &err));
     return w;
 }
 
@@ -201,9 +203,10 @@ static void close_world(world *w)
 static void keep(world *w, int lane, bool with_logits)
 {
     const timeline *const t = &w->lanes[lane];
-    const float           name = name_of(t->tokens, t->length), logits[LOGITS] = {name, name, name};
+    const float           name = name_of(t->tokens, t->length), logits[LOGITS] = {name, name, name},
+                hidden[HIDDEN] = {-name, name};
     if (!t->length) return;
-    gdn_prefix_keep(w->prefix, t->tokens, t->length, gdn_kv_list(w->kv, lane), w->cache, lane,
+    gdn_prefix_keep(w->prefix, t->tokens, t->length, gdn_kv_list(w->kv, lane), w->cache, lane, hidden,
                     with_logits ? logits : NULL);
     w->old[w->n_old++ % OLD] = *t;
 }

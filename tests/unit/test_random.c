@@ -118,7 +118,7 @@ static gdn_model *random_model(kind k, uint64_t seed, bool mtp)
 /* Logits of the tokens 0, 1, 2 ... times nine, and if not NULL drafts after them: the same again with the outputs for hidden. */
 static void logits_of(const gdn_model *model, gdn_compute *compute, float *logits, float *drafts)
 {
-    const session_config config = {.n_lanes = 1, .max_rows = TOKENS, .max_positions = TOKENS};
+    const session_config config = {.n_lanes = 1, .max_rows = TOKENS, .max_positions = TOKENS + 1};
     session              s = session_open(model, compute, &config);
     const int            n = TOKENS;
     int32_t              tokens[TOKENS];
