@@ -95,18 +95,19 @@ static gdn_status open_lanes(gdn_engine *e, const gdn_engine_options *o, gdn_err
 {
     const gdn_model_config *c = &e->model->config;
     const int               n = e->n_sequences;
-    const gdn_kv_config     kv = {.n_layers = e->model->n_attention_layers + e->by_mtp,
-                                  .n_heads = c->n_kv_heads,
-                                  .dim = c->head_dim,
-                                  .type = o->kv_type,
-                                  .n_pages = (int)n_pages(e, o),
-                                  .n_lanes = n + 1,
-                                  .max_positions = e->max_tokens};
-    const long long         budget = o->reuse_bytes ? o->reuse_bytes : REUSE;
-    const size_t            slot_bytes = gdn_slot_bytes(&e->model->delta, e->model->n_delta_layers);
-    const int               n_snapshots = slot_bytes ? gdn_prefix_slots(slot_bytes, budget) : 0;
-    gdn_status              s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers,
-                                              (e->n_drafts ? 3 : 2) * n + n_snapshots + 1, err);
+    e->by_mtp = e->model->has_mtp && (o->drafter == GDN_DRAFTER_AUTO || o->drafter == GDN_DRAFTER_MTP);
+    const gdn_kv_config kv = {.n_layers = e->model->n_attention_layers + e->by_mtp,
+                              .n_heads = c->n_kv_heads,
+                              .dim = c->head_dim,
+                              .type = o->kv_type,
+                              .n_pages = (int)n_pages(e, o),
+                              .n_lanes = n + 1,
+                              .max_positions = e->max_tokens};
+    const long long     budget = o->reuse_bytes ? o->reuse_bytes : REUSE;
+    const size_t        slot_bytes = gdn_slot_bytes(&e->model->delta, e->model->n_delta_layers);
+    const int           n_snapshots = slot_bytes ? gdn_prefix_slots(slot_bytes, budget) : 0;
+    gdn_status          s = gdn_pool_open(&e->pool, &e->model->delta, e->model->n_delta_layers,
+                                          (e->n_drafts ? 3 : 2) * n + n_snapshots + 1, err);
     if (!s) s = gdn_cache_open(&e->cache, e->pool, n, e->n_drafts ? e->n_drafts + 1 : 0, err);
     if (!s) s = gdn_cache_add(e->cache, n, 0, err);
     if (!s) s = gdn_cache_open(&e->read, e->pool, 1, 0, err);

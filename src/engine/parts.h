@@ -45,18 +45,18 @@ struct gdn_engine {
     gdn_compute          *compute;
     gdn_pool             *pool;
     gdn_cache            *cache; /* n_sequences lanes */
-    gdn_kv *kv; /* likewise, and one more: where records are read into; its last layer is that of MTP, if it drafts */
-    gdn_cache     *read; /* one lane, likewise */
-    gdn_prefix    *prefix;
-    gdn_store     *store;   /* NULL: no cache_dir */
-    uint64_t       binding; /* of records; 0: not known yet */
-    int           *more;    /* [n_sequences + 1], zeros between calls: room for what is read */
-    int32_t       *list;    /* [max_tokens]: tokens of a record */
-    int32_t        turn;    /* the token that opens a turn of a chat, or -1 */
-    gdn_workspace *workspace;
-    int            n_sequences, max_tokens, max_step;
-    int            piece; /* tokens of a prompt that are computed at a time */
-    bool          *used;  /* [n_sequences]: lanes that a sequence owns */
+    gdn_kv               *kv;    /* likewise, and one more: where records are read into */
+    gdn_cache            *read;  /* one lane, likewise */
+    gdn_prefix           *prefix;
+    gdn_store            *store;   /* NULL: no cache_dir */
+    uint64_t              binding; /* of records; 0: not known yet */
+    int                  *more;    /* [n_sequences + 1], zeros between calls: room for what is read */
+    int32_t              *list;    /* [max_tokens]: tokens of a record */
+    int32_t               turn;    /* the token that opens a turn of a chat, or -1 */
+    gdn_workspace        *workspace;
+    int                   n_sequences, max_tokens, max_step;
+    int                   piece; /* tokens of a prompt that are computed at a time */
+    bool                 *used;  /* [n_sequences]: lanes that a sequence owns */
 
     /* of the step that runs */
     const gdn_step **step_of;  /* [n_sequences]: NULL for lanes without tokens */
@@ -67,7 +67,6 @@ struct gdn_engine {
 
     /* drafts */
     gdn_drafter  drafter;
-    bool         by_mtp;                                      /* MTP drafts */
     int          n_drafts;                                    /* most of a sequence in a pass */
     int          max_rows;                                    /* whose logits there is room for */
     gdn_verify **call_of;                                     /* [n_sequences]: NULL for lanes without one */
@@ -76,7 +75,8 @@ struct gdn_engine {
     int         *lanes;                                       /* all five */
     gdn_offer   *offers;                                      /* [n_sequences] */
     gdn_costs    costs;
-    /* of MTP, if it drafts; else NULL */
+    /* of MTP; NULL where it does not draft */
+    bool     by_mtp;                /* it drafts, and its layer is the last of kv */
     float   *hidden;                /* [max_step][h]: what the model, or MTP, put out */
     int     *mtp_rows, *mtp_places; /* [n_sequences]: rows of a lane; the position of the first */
     int      n_mtp_runs;            /* in the round that runs */
