@@ -162,7 +162,8 @@ gdn_rope_fn gdn_rope_ref, gdn_rope_avx2, gdn_rope_avx512, gdn_rope_neon;
 
 /* Causal attention of consecutive tokens of one lane and the query heads of one key-value head, over paged keys, values.
  * Token i sees positions from..first_position+i.  They are taken in blocks of GDN_PAGE (a page), ascending, the first block
- * without what stands before `from`, the last one cut off after the token's own position; per block, with the running maximum M, sum L, accumulator A (from -inf, 0, 0):
+ * without what stands before `from`, the last one cut off after the token's own position; per block, with the running
+ * maximum M, sum L, accumulator A (from -inf, 0, 0):
  *   s[p] = (q . k[p]) * scale, the dot in strided lanes: element d by fmaf into lane d%32, from 0, d ascending,
  *   then folded as in gdn_qk_norm_fn
  *   M' = max(M, s[p]...);  c = exp(M - M') (so 0 for the first block);  e[p] = exp(s[p] - M')
