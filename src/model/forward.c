@@ -106,7 +106,8 @@ static void attention_mixer(const gdn_pass *f, const gdn_layer_weights *l)
     const gdn_model_config *const      c = &f->m->config;
     const size_t                       H = (size_t)c->n_heads, D = (size_t)c->head_dim;
     const int                          no_q = f->keys_only;
-    project(f, 3 - no_q, (const gdn_linear *const[]){&t->q, &t->k, &t->v} + no_q, w->u, w->p + no_q);
+    const gdn_linear *const            matrices[] = {&t->q, &t->k, &t->v};
+    project(f, 3 - no_q, matrices + no_q, w->u, w->p + no_q);
     heads_call call = {f, l}; /* q: [rows][H][query D, gate D] */
     gdn_threads_run(f->compute->threads, (f->n_rows + ROWS - 1) / ROWS, heads_task, &call);
     if (f->keys_only) return;

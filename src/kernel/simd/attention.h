@@ -117,7 +117,7 @@ VEC_INLINE void attention_exp(attention_group *g, int r)
 }
 
 /* 32 elements, from d, of the accumulators of `rows` queries from r: times the factors, and positions from..to-1
- * added. */
+ * added, those of them that are seen. */
 VEC_INLINE void attention_add(attention_group *g, const float *factors, const float *v, size_t stride, int rows, int r,
                               int d, int from, int to)
 {
@@ -128,7 +128,7 @@ VEC_INLINE void attention_add(attention_group *g, const float *factors, const fl
         for (int b = 0; b < ATTENTION_VECS; b++)
             acc[i][b] = v_mul(v_load(g->y[r + i] + d + b * VEC_WIDTH), v_set1(factors[i]));
     }
-    for (int p = from; p < to; p++) {
+    for (int p = from > g->from ? from : g->from; p < to; p++) {
         vec value[ATTENTION_VECS];
         VEC_UNROLL
         for (int b = 0; b < ATTENTION_VECS; b++) value[b] = v_load(v + (size_t)p * stride + b * VEC_WIDTH);
@@ -150,7 +150,7 @@ VEC_INLINE void attention_add(attention_group *g, const float *factors, const fl
 VEC_INLINE void attention_rows(attention_group *g, const float *v, size_t stride, int rows, int r, int d)
 {
     static const float unit = 1.0f;
-    attention_add(g, g->factor + r, v, stride, rows, r, d, g->from, g->seen[r]);
+    attention_add(g, g->factor + r, v, stride, rows, r, d, 0, g->seen[r]);
     for (int i = 1; i < rows; i++)
         if (g->seen[r + i] > g->seen[r]) attention_add(g, &unit, v, stride, 1, r + i, d, g->seen[r], g->seen[r + i]);
 }
