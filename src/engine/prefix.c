@@ -27,10 +27,10 @@ struct gdn_prefix {
     float     *logits, *hidden; /* [n_snapshots][n_logits], [n_snapshots][n_hidden] */
     int        n_logits, n_hidden;
     node      *nodes;
-    int        n_nodes, first_free; /* with the root; a list through `sibling` */
-    int32_t   *ids;                 /* [n_pages][GDN_PAGE]: tokens of pages that nodes hold */
-    int       *pages;               /* [n_pages]: what gdn_prefix_pages returns */
-    int        pinned;
+    int        n_nodes, first_free;        /* with the root; a list through `sibling` */
+    int32_t   *ids;                        /* [n_pages][GDN_PAGE]: tokens of pages that nodes hold */
+    int       *pages;                      /* [n_pages]: what gdn_prefix_pages returns */
+    int        pinned, newest;             /* not to be evicted: by the caller's wish; what has just come; or -1 */
     size_t     snapshot_bytes, page_bytes; /* of one without logits */
     long long  budget;
     uint64_t   now;
@@ -72,7 +72,7 @@ gdn_status gdn_prefix_open(gdn_prefix **out, gdn_pool *pool, gdn_kv *kv, int n_s
     p->snapshot_bytes = gdn_pool_slot_bytes(pool) + (size_t)n_hidden * sizeof *p->hidden;
     p->page_bytes = gdn_kv_page_size(kv);
     p->budget = budget_bytes;
-    p->pinned = -1;
+    p->pinned = p->newest = -1;
     gdn_status s = GDN_OK;
     if (n_snapshots) {
         s = gdn_cache_open(&p->kept, pool, n_snapshots, 0, err);
@@ -307,10 +307,9 @@ void gdn_prefix_keep(gdn_prefix *p, const int32_t *tokens, int n, const int *pag
         p->n_with_logits++;
     }
     at->used = p->now;
-    const int pinned = p->pinned;
-    p->pinned = i; /* not what has just come */
+    p->newest = i;
     gdn_prefix_trim(p);
-    p->pinned = pinned;
+    p->newest = -1;
 }
 
 void gdn_prefix_pin(gdn_prefix *p, int i) { p->pinned = i; }
@@ -401,7 +400,7 @@ bool gdn_prefix_evict(gdn_prefix *p)
     for (int i = 1, seen = 0; seen < p->n_kept; i++) {
         if (p->nodes[i].snapshot < 0) continue;
         seen++;
-        if (i == p->pinned) continue;
+        if (i == p->pinned || i == p->newest) continue;
         const double w = worth(p, i);
         if (least < 0 || w < least_worth) {
             least = i;

@@ -211,7 +211,7 @@ static gdn_status load_in(const char *name, const char *file)
     snprintf(path, sizeof path, "%s", in_folder(file));
     gdn_engine              *engine = NULL;
     gdn_error                why;
-    const gdn_engine_options options = {.model = model, .max_tokens = LENGTH};
+    const gdn_engine_options options = {.model = model, .max_tokens = LENGTH, .drafter = GDN_DRAFTER_MTP};
     ACCEPTED(gdn_engine_open(&engine, &options, &err));
     gdn_sequence    *s = sequence_of(engine);
     const gdn_status status = gdn_sequence_load(s, path, &why);

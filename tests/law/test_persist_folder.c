@@ -176,6 +176,7 @@ static void spilled(void **unused)
                                             .max_tokens = MOST,
                                             .kv_type = gdn_kv_type(cold->kv),
                                             .reuse_bytes = SLOTS * (long long)gdn_pool_slot_bytes(cold->pool) + 1000000,
+                                            .drafter = GDN_DRAFTER_MTP,
                                             .cache_dir = cache,
                                             .cache_bytes = 1 << 30};
         warm = engine_of(&options);
@@ -308,8 +309,12 @@ static void killed(void **unused)
         assert_true(child >= 0);
         if (!child) { /* computes, and writes as often as it can */
             gdn_engine              *engine = NULL;
-            const gdn_engine_options options = {
-                .model = DEMO_FOLDER, .max_tokens = LENGTH, .n_threads = 1, .cache_dir = cache};
+            const gdn_engine_options options = {.model = DEMO_FOLDER,
+                                                .max_tokens = LENGTH,
+                                                .n_threads = 1,
+                                                .drafter = GDN_DRAFTER_MTP,
+                                                .cache_dir = cache,
+                                                .cache_bytes = 200 << 20}; /* so that it removes files, too */
             if (gdn_engine_open(&engine, &options, NULL)) _exit(1);
             for (unsigned k = 0;; k++) {
                 gdn_sequence *s = NULL;
