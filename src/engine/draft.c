@@ -4,7 +4,9 @@
 
 static const float FIRST[GDN_DRAFT_KINDS] = {0.4F, 0.6F, 0.8F, 0.8F}; /* believed before anything is judged */
 static const float WEIGHT = 0.125F;                                   /* of what was judged just now */
-static const float HOPE = 1.0F / 1024; /* what has not been judged goes back to that belief */
+static const float TRIED_WEIGHT = 0.5F; /* of an accepted draft that was not believed in */
+
+enum { PAUSE = 8, LONGEST_PAUSE = 128 };
 
 static float believed(int kind, int place) { return kind == GDN_DRAFT_HEAD && place ? 0.6F : FIRST[kind]; }
 
@@ -57,8 +59,10 @@ bool gdn_draft_open(gdn_sequence *seq, const gdn_engine *e)
     if (e->drafter == GDN_DRAFTER_OFF) return true;
     gdn_draft *const d = seq->draft = calloc(1, sizeof *d);
     if (!d) return false;
-    for (int kind = 0; kind < GDN_DRAFT_KINDS; kind++)
-        for (int i = 0; i < GDN_DRAFTS_MAX; i++) d->rate[kind][i] = believed(kind, i);
+    for (int kind = 0; kind < GDN_DRAFT_KINDS; kind++) {
+        for (int i = 0; i < GDN_DRAFTS_MAX; i++) d->trust[kind].rate[i] = believed(kind, i);
+        d->trust[kind].wait = PAUSE;
+    }
     if (e->drafter != GDN_DRAFTER_MTP && !gdn_lookup_open(&d->lookup, e->max_tokens)) return false;
     if (!e->by_mtp) return true;
     d->hidden = malloc(GDN_DRAFT_HIDDEN * h * sizeof *d->hidden);
@@ -79,7 +83,7 @@ void gdn_draft_share(gdn_sequence *dst, const gdn_sequence *src)
     gdn_draft *const        to = dst->draft;
     const gdn_draft *const  from = src->draft;
     if (!to) return;
-    memcpy(to->rate, from->rate, sizeof to->rate);
+    memcpy(to->trust, from->trust, sizeof to->trust);
     to->n_hidden = from->n_hidden;
     if (to->n_hidden) memcpy(to->hidden, from->hidden, (size_t)e->model->config.hidden_size * sizeof *to->hidden);
 }
@@ -118,6 +122,13 @@ float *gdn_draft_settle(const gdn_sequence *seq)
 
 /* ---- guessing -------------------------------------------------------------------------------------------------------- */
 
+static void make_offer(gdn_engine *e, int lane, gdn_draft_kind kind, int most)
+{
+    const gdn_trust *const t = &e->call_of[lane]->sequence->draft->trust[kind];
+    e->kind[lane] = kind;
+    e->offers[lane] = (gdn_offer){.rate = t->rate, .most = most, .by_mtp = kind == GDN_DRAFT_HEAD, .due = !t->pause};
+}
+
 /* What a sequence could draft, as an offer; a match of its own text is written to e->drafts. */
 static void offer(gdn_engine *e, int lane, int most)
 {
@@ -129,17 +140,16 @@ static void offer(gdn_engine *e, int lane, int most)
         found = gdn_lookup_find(&d->lookup, seq->tokens, seq->length, call->token, most,
                                 e->drafts + (size_t)lane * GDN_DRAFTS_MAX, &matched);
     const gdn_draft_kind kind = matched < 3 ? GDN_DRAFT_SHORT : matched < 6 ? GDN_DRAFT_MIDDLE : GDN_DRAFT_LONG;
-    e->offers[lane] = (gdn_offer){.rate = d->rate[kind], .most = found};
-    e->kind[lane] = kind;
-    if (!d->n_hidden || (found && d->rate[kind][0] > 0.9F * d->rate[GDN_DRAFT_HEAD][0])) return;
-    e->offers[lane] = (gdn_offer){.rate = d->rate[GDN_DRAFT_HEAD], .most = most, .by_mtp = true};
-    e->kind[lane] = GDN_DRAFT_HEAD;
+    const bool           head = d->n_hidden > 0;
+    const bool           better = found && d->trust[kind].rate[0] > 0.9F * d->trust[GDN_DRAFT_HEAD].rate[0];
+    if (head && !better) make_offer(e, lane, GDN_DRAFT_HEAD, most);
+    else make_offer(e, lane, kind, found);
 }
 
 void gdn_draft_guess(gdn_engine *e, int n_calls)
 {
-    int n_rows = n_calls; /* of the pass, as far as they are decided */
-    for (int lane = 0; lane < e->n_sequences; lane++) n_rows += e->n_drafted[lane];
+    int n_drafts = 0; /* that calls bring */
+    for (int lane = 0; lane < e->n_sequences; lane++) n_drafts += e->n_drafted[lane];
     for (int lane = 0; lane < e->n_sequences; lane++) {
         const gdn_verify *const call = e->call_of[lane];
         e->offers[lane] = (gdn_offer){0};
@@ -148,11 +158,12 @@ void gdn_draft_guess(gdn_engine *e, int n_calls)
         offer(e, lane, most);
         e->offers[lane].asked = call->n_drafts > 0;
     }
-    gdn_costs_choose(&e->costs, e->offers, e->n_sequences, n_rows, e->max_rows);
+    gdn_costs_choose(&e->costs, e->offers, e->n_sequences, n_calls, n_drafts, e->max_rows);
     for (int lane = 0; lane < e->n_sequences; lane++) {
         const gdn_offer *const o = &e->offers[lane];
         if (o->depth && !o->by_mtp) e->n_drafted[lane] = o->depth;
         e->depth[lane] = o->by_mtp ? o->depth : 0;
+        if (o->depth) e->call_of[lane]->sequence->draft->tried = o->tried;
     }
     if (e->by_mtp) gdn_mtp_draft(e, e->depth);
 }
@@ -160,10 +171,15 @@ void gdn_draft_guess(gdn_engine *e, int n_calls)
 void gdn_draft_judged(gdn_sequence *seq, int kind, int n_drafted, int n_accepted, bool stopped)
 {
     gdn_draft *const d = seq->draft;
-    for (int k = 0; k < GDN_DRAFT_KINDS; k++)
-        for (int i = 0; i < GDN_DRAFTS_MAX; i++) d->rate[k][i] += (believed(k, i) - d->rate[k][i]) * HOPE;
-    for (int i = 0; i < n_drafted && i <= n_accepted; i++) {
-        if (i == n_accepted && stopped) break;
-        d->rate[kind][i] += ((i < n_accepted ? 1.0F : 0.0F) - d->rate[kind][i]) * WEIGHT;
+    if (!d) return;
+    for (int k = 0; k < GDN_DRAFT_KINDS; k++) {
+        int *const pause = &d->trust[k].pause;
+        *pause = *pause > n_accepted ? *pause - n_accepted - 1 : 0;
     }
+    if (kind < 0 || !n_drafted || (stopped && !n_accepted)) return;
+    gdn_trust *const t = &d->trust[kind];
+    for (int i = 0; i < n_accepted; i++) t->rate[i] += (1 - t->rate[i]) * (d->tried ? TRIED_WEIGHT : WEIGHT);
+    if (n_accepted < n_drafted && !stopped) t->rate[n_accepted] -= t->rate[n_accepted] * WEIGHT;
+    t->pause = n_accepted ? 0 : t->wait;
+    t->wait = n_accepted ? PAUSE : t->wait < LONGEST_PAUSE ? 2 * t->wait : LONGEST_PAUSE;
 }

@@ -23,14 +23,22 @@ typedef struct gdn_lookup {
     int      bits, n; /* positions 0..n-1 are in */
 } gdn_lookup;
 
+/* What is expected of drafts of a kind. */
+typedef struct gdn_trust {
+    float rate[GDN_DRAFTS_MAX]; /* of drafts that came to be judged, accepted ones */
+    int   pause;                /* tokens before one is tried that does not seem to pay */
+    int   wait;                 /* the next pause: twice as long each time that nothing is accepted */
+} gdn_trust;
+
 /* What a sequence drafts with. */
 struct gdn_draft {
     gdn_lookup lookup;
     /* MTP: outputs of the model at the last n_hidden tokens, 1 or more unless the sequence is empty.  The layer's keys and values of
      * all tokens up to the first of these are in the lane's pages. */
-    float *hidden; /* [GDN_DRAFT_HIDDEN][h] */
-    int    n_hidden;
-    float  rate[GDN_DRAFT_KINDS][GDN_DRAFTS_MAX]; /* of drafts that came to be judged, accepted ones */
+    float    *hidden; /* [GDN_DRAFT_HIDDEN][h] */
+    int       n_hidden;
+    gdn_trust trust[GDN_DRAFT_KINDS];
+    bool      tried; /* in this round */
 };
 
 enum { GDN_DRAFT_HIDDEN = 128 };
@@ -53,7 +61,7 @@ float *gdn_draft_settle(const gdn_sequence *sequence);
 /* Guess, for the calls that bring no drafts of their own, what follows: sets e->drafts, e->n_drafted and e->kind.  n_calls: of
  * all. */
 void gdn_draft_guess(gdn_engine *engine, int n_calls);
-/* Of n_drafted drafts so many were accepted; `stopped`: by the end of the text, not by another token. */
+/* The sequence has a token and the n_accepted of n_drafted drafts; `stopped`: the text ended there, not at another token. */
 void gdn_draft_judged(gdn_sequence *sequence, int kind, int n_drafted, int n_accepted, bool stopped);
 
 /* The drafts of n_drafts that the call's sequence has room for. */
@@ -79,14 +87,25 @@ void gdn_mtp_draft(gdn_engine *engine, const int *depth);
 
 /* ---- draft_cost.c: how many drafts pay --------------------------------------------------------------------------------- */
 
-/* A pass of so many rows took so long. */
-void   gdn_costs_pass(gdn_costs *costs, int n_rows, double seconds);
-void   gdn_costs_mtp(gdn_costs *costs, double seconds);  /* one run of the MTP layer, for all lanes that draft */
-double gdn_costs_of(const gdn_costs *costs, int n_rows); /* seconds; 0: nothing is known */
-/* A round that made n_tokens took so long; without drafts it would have made n_plain of them in `plain` seconds. */
-void gdn_costs_round(gdn_costs *costs, int n_tokens, int n_plain, bool drafted, double plain, double seconds);
+/* What a round took. */
+typedef struct gdn_spent {
+    int    n_calls, n_drafts, n_runs; /* of the MTP layer */
+    int    n_given, n_given_runs;     /* of those, what calls bring or ask for */
+    int    n_gained;                  /* accepted drafts that they do not */
+    double seconds;                   /* guessing included */
+} gdn_spent;
 
-/* Set the depths that promise most tokens a second; a pass has n_rows of them without these drafts and may have max_rows. */
-void gdn_costs_choose(const gdn_costs *costs, gdn_offer *offers, int n, int n_rows, int max_rows);
+/* A pass of n_calls tokens, each of another sequence, and of n_drafts took so long, its roll-back included. */
+void gdn_costs_pass(gdn_costs *costs, int n_calls, int n_drafts, double seconds);
+void gdn_costs_mtp(gdn_costs *costs, double seconds); /* one run of the MTP layer, for all lanes that draft */
+/* Seconds of such a pass with so many runs before it; 0: too little is known. */
+double gdn_costs_of(const gdn_costs *costs, int n_calls, int n_drafts, int n_runs);
+/* Keep the account of what attempts lose.  Returns what the round took without what other programs took; 0: too little is
+ * known. */
+double gdn_costs_round(gdn_costs *costs, const gdn_spent *spent);
+
+/* Set the depths that promise most tokens a second, or try one; the pass has n_calls and n_drafts without these, and
+ * may have max_rows. */
+void gdn_costs_choose(const gdn_costs *costs, gdn_offer *offers, int n, int n_calls, int n_drafts, int max_rows);
 
 #endif

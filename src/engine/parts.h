@@ -10,13 +10,14 @@
 
 enum { GDN_COSTS_ROWS = 64 };
 
-/* What passes take: draft_cost.c. */
+/* What passes take, and what may be lost on drafts: draft_cost.c. */
 typedef struct gdn_costs {
-    double pass[GDN_COSTS_ROWS + 1];                     /* seconds of so many rows; 0: not measured */
-    int    n_samples[GDN_COSTS_ROWS + 1], n_mtp_samples; /* of them, as far as they are counted */
-    int    n_drafted;                                    /* rounds with drafts in a row */
-    double mtp;                                          /* of a run of the MTP layer */
-    double credit;                                       /* seconds that attempts may lose */
+    double plain[GDN_COSTS_ROWS + 1]; /* seconds of passes of so many calls */
+    double added[GDN_COSTS_ROWS + 1]; /* by each draft in a pass of so many rows, calls and drafts */
+    double mtp;                       /* of a run of the MTP layer */
+    int    n_plain[GDN_COSTS_ROWS + 1], n_added[GDN_COSTS_ROWS + 1], n_mtp; /* samples, as far as they are counted */
+    int    n_drafted;                                                       /* rounds with drafts in a row */
+    double credit;                                                          /* seconds that attempts may lose */
     bool   begun;
 } gdn_costs;
 
@@ -25,7 +26,9 @@ typedef struct gdn_offer {
     const float *rate; /* [most]: how likely each is accepted, once those before it are */
     int          most;
     bool         by_mtp, asked; /* asked: all of them, whether it pays or not */
+    bool         due;           /* one may be tried even if it does not seem to pay */
     int          depth;         /* how many to take */
+    bool         tried;         /* in that way */
     double       chance;        /* of the next */
 } gdn_offer;
 

@@ -147,29 +147,43 @@ static void append(gdn_engine *e, const gdn_verify *call)
     if (e->by_mtp) gdn_draft_follow(seq, n, e->hidden + first * h);
 }
 
-/* Learn from the round, whose pass took so long.  What it cost is what such rounds cost on average, as for those without drafts
- * that it is compared with: a clock alone would tell more of what else the machine did. */
-static void learn(gdn_engine *e, const gdn_verify *calls, int n, int n_rows, double pass)
+/* What a round of these calls took, of which guessing and computing took so long. */
+static gdn_spent spent(const gdn_engine *e, const gdn_verify *calls, int n, double guesses, double pass)
 {
-    int n_tokens = n;
-    gdn_costs_pass(&e->costs, n_rows, pass);
-    const double seconds = gdn_costs_of(&e->costs, n_rows) + e->n_mtp_runs * e->costs.mtp;
-    for (int i = 0; i < n; i++) n_tokens += calls[i].n_accepted;
-    const double plain = gdn_costs_of(&e->costs, n);
-    gdn_costs_round(&e->costs, n_tokens, n, n_rows > n, plain, seconds);
+    gdn_spent s = {.n_calls = n, .n_runs = e->n_mtp_runs, .seconds = guesses + pass};
     for (int i = 0; i < n; i++) {
         const gdn_verify *const call = &calls[i];
-        gdn_draft_stats *const  s = &call->sequence->stats;
-        const int               kind = e->kind[call->sequence->lane];
-        s->n_passes++;
-        s->n_tokens += 1 + call->n_accepted;
-        s->n_drafted += call->n_drafted;
-        s->n_accepted += call->n_accepted;
-        if (plain > 0) {
-            s->seconds += seconds;
-            s->plain_seconds += plain * (1 + call->n_accepted);
+        const int               n_runs = e->depth[call->sequence->lane];
+        s.n_drafts += call->n_drafted;
+        if (call->n_drafts) {
+            s.n_given += call->n_drafted;
+            if (!call->drafts && n_runs > s.n_given_runs) s.n_given_runs = n_runs;
+        } else {
+            s.n_gained += call->n_accepted;
         }
-        if (kind >= 0) gdn_draft_judged(call->sequence, kind, call->n_drafted, call->n_accepted, call->next < 0);
+    }
+    return s;
+}
+
+/* Learn from the round. */
+static void learn(gdn_engine *e, const gdn_verify *calls, int n, double guesses, double pass)
+{
+    const gdn_spent s = spent(e, calls, n, guesses, pass);
+    gdn_costs_pass(&e->costs, n, s.n_drafts, pass);
+    const double seconds = gdn_costs_round(&e->costs, &s), plain = gdn_costs_of(&e->costs, n, 0, 0);
+    for (int i = 0; i < n; i++) {
+        const gdn_verify *const call = &calls[i];
+        gdn_draft_stats *const  stats = &call->sequence->stats;
+        stats->n_passes++;
+        stats->n_tokens += 1 + call->n_accepted;
+        stats->n_drafted += call->n_drafted;
+        stats->n_accepted += call->n_accepted;
+        if (seconds > 0) {
+            stats->seconds += seconds;
+            stats->plain_seconds += plain * (1 + call->n_accepted);
+        }
+        gdn_draft_judged(call->sequence, e->kind[call->sequence->lane], call->n_drafted, call->n_accepted,
+                         call->next < 0);
     }
 }
 
@@ -178,6 +192,7 @@ static gdn_status verify(gdn_engine *e, gdn_verify *calls, int n, gdn_error *err
     gdn_status status = sort_calls(e, calls, n, err);
     if (status) return status;
     e->n_mtp_runs = 0;
+    const double begun = gdn_engine_now();
     gather_drafts(e, n);
     const double guessed = gdn_engine_now();
     int          n_rows = gather_rows(e);
@@ -195,7 +210,7 @@ static gdn_status verify(gdn_engine *e, gdn_verify *calls, int n, gdn_error *err
     const double settled = gdn_engine_now();
     for (int i = 0; i < n; i++) append(e, &calls[i]);
     gdn_prefix_trim(e->prefix);
-    learn(e, calls, n, n_rows, computed - guessed + settled - judged);
+    learn(e, calls, n, guessed - begun, computed - guessed + settled - judged);
     return GDN_OK;
 }
 
