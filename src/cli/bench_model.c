@@ -38,8 +38,7 @@ static int help(void)
 
 /* ---- options ---------------------------------------------------------------------------------------------------------- */
 
-/* "64,512": whole numbers with commas between. */
-static int read_list(gdn_bench_list *list, const char *option, const char *text, int least, int most)
+int gdn_bench_read_list(gdn_bench_list *list, const char *option, const char *text, int least, int most)
 {
     const char *at = text;
     list->n = 0;
@@ -206,8 +205,8 @@ static int bench_model(int argc, char **argv)
     int status = gdn_options_read("bench", argc, argv, options, sizeof options / sizeof *options);
     if (status) return status;
     if (want_help) return help();
-    if ((status = read_list(&b.pp, "--pp", pp, 0, MOST_TOKENS))) return status;
-    if ((status = read_list(&b.threads, "--threads", threads ? threads : all, 1, 256))) return status;
+    if ((status = gdn_bench_read_list(&b.pp, "--pp", pp, 0, MOST_TOKENS))) return status;
+    if ((status = gdn_bench_read_list(&b.threads, "--threads", threads ? threads : all, 1, 256))) return status;
     if ((status = check_options(&b, name)) || (status = find_level(&b))) return status;
     status = open_model(&b, name);
     const int most = b.threads.value[b.threads.n - 1];

@@ -73,6 +73,11 @@ double gdn_bench_now(void);                                    /* seconds */
 gdn_status gdn_model_bench_run(gdn_model_bench *bench, int n_threads, gdn_bench_line *lines, int *n_lines,
                                gdn_error *err);
 
+/* ---- bench_model.c ---- */
+
+/* "64,512": whole numbers from `least` to `most` with commas between.  Returns an exit status. */
+int gdn_bench_read_list(gdn_bench_list *list, const char *option, const char *text, int least, int most);
+
 /* ---- bench_spec.c: `gdn bench --spec` ---- */
 
 int gdn_bench_spec(int argc, char **argv);

@@ -157,11 +157,14 @@ done
 prints '^\{"state_bytes": 1[0-9]+, "file_bytes": 1[0-9]+, "take": \{"median_ms": .*"load": \{.*"cpu_ms": [0-9.]+\}\}$' bench --snapshot --json
 if ls gdn-bench-* >"$dir/left" 2>&1; then fail "gdn bench --snapshot leaves $(cat "$dir/left")"; else ok; fi
 
-# Drafts: nine passes, seven texts; wrong chances.
+# Drafts: nine passes, seven ways to make a text, also of several at once; wrong chances.
 drafts='bench --spec --tg 8 --repeat 1 --threads 1'
 prints "^   4 +$number +$number +$number +$number\$" $drafts
-prints "^  auto +$number +$number +$number\$" $drafts
-prints '^\{"cpu_level": "ref", "threads": 1, "verify": \[\{"rows": 1, .*\{"rows": 9, .*"drafts": "auto", .*\}\]\}$' $drafts --json --cpu ref
+prints "^        1    auto +$number +$number +$number\$" $drafts
+prints "^        3       5 +$number +$number +$number\$" $drafts --sequences 1,3
+if [ "$(grep -c '^        [13] ' "$dir/out")" = 14 ]; then ok; else fail "seven lines for each number of sequences"; fi
+for value in 0 65 2,,3 x; do refuses "$(list --sequences '1 to 64' "$value")" $drafts "--sequences=$value"; done
+prints '^\{"cpu_level": "ref", "threads": 1, "verify": \[\{"rows": 1, .*\{"rows": 9, .*"sequences": 1, "drafts": "auto", .*\}\]\}$' $drafts --json --cpu ref
 for chances in 1.5 -1 a 0.5,,1 '0.5,' ''; do
     refuses "gdn bench: --accept takes numbers from 0 to 1 with commas between, not '$chances'" $drafts "--accept=$chances"
 done
