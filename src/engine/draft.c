@@ -163,7 +163,8 @@ void gdn_draft_guess(gdn_engine *e, int n_calls)
         const gdn_offer *const o = &e->offers[lane];
         if (o->depth && !o->by_mtp) e->n_drafted[lane] = o->depth;
         e->depth[lane] = o->by_mtp ? o->depth : 0;
-        if (e->call_of[lane] && o->depth) e->call_of[lane]->sequence->draft->tried = o->tried;
+        gdn_draft *const d = e->call_of[lane] ? e->call_of[lane]->sequence->draft : NULL;
+        if (d) d->tried = o->tried;
     }
     if (e->by_mtp) gdn_mtp_draft(e, e->depth);
 }
