@@ -24,9 +24,13 @@ typedef struct tile_config {
     uint8_t  rows[16];
 } tile_config;
 
-/* The tiles of blocks of n_rows rows; their contents are lost. */
-static void configure(int n_rows)
+/* The tiles of blocks of n_rows rows, unless they are so already, for it takes about a thousand cycles; their contents are lost.
+ * All tiles are whole in two kinds of blocks. */
+static void configure(int n_rows, int *configured)
 {
+    if (n_rows == REST_ROWS) n_rows = BLOCK_ROWS;
+    if (n_rows == *configured) return;
+    *configured = n_rows;
     const uint8_t whole = TILE_ROWS, above = (uint8_t)(n_rows < TILE_ROWS ? n_rows : TILE_ROWS);
     const uint8_t below = (uint8_t)(n_rows - above);
     const uint8_t rest[8] = {above, above, below, below, above, below, whole, whole};
@@ -223,7 +227,7 @@ static void all_rows(const gdn_matmul_job *j, const step *s, const step *then, i
         n_rows = block_rows(j->n_rows - m, pair);
         next.rows = pair ? n_rows : 0;
         next.y = (char *)(j->y + m * j->y_stride + s->panel * GDN_PANEL);
-        if (n_rows != *configured) configure(*configured = n_rows);
+        configure(n_rows, configured);
         any_block(j, s, m, n_rows, &next);
         const int asked = least(next.lines, n_runs * next.a_run);
         next.w += (size_t)asked * TILE_BYTES;
