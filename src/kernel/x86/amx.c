@@ -15,7 +15,7 @@ enum {
     BLOCK_ROWS = 3 * TILE_ROWS,
     REST_ROWS = 2 * TILE_ROWS,
     AWAKE_RUNS = 4,   /* of inputs between stores: see stay_awake */
-    X_BYTES = 5 << 18 /* of x that stay in L2 beside weights and outputs */
+    X_BYTES = 1 << 20 /* of x that stay in L2 beside weights and outputs */
 };
 
 typedef struct tile_config {
