@@ -186,9 +186,9 @@ gdn_status gdn_gated_norm(gdn_compute *compute, const gdn_gated_norm_args *args,
 
 /* ---- the pool of states ------------------------------------------------------------------------------------------ */
 
-/* A pool holds n_slots slots; a slot holds the recurrent memory of one sequence: for each delta layer the conv tail
- * [K-1][C] and the state [Hv][Dv][Dk], its rows in lane order.  A slot that was never written for a layer is an explicit "no state" there, whatever
- * its memory holds; a freed slot is poisoned in debug builds (-DGDN_DEBUG). */
+/* A pool holds n_slots slots; a slot holds the recurrent memory of one sequence: for each delta layer the conv tail [K-1][C]
+ * and the state [Hv][Dv][Dk], its rows in lane order.  A slot that was never written for a layer is an explicit "no state"
+ * there, whatever its memory holds; a freed slot is poisoned in debug builds (-DGDN_DEBUG). */
 typedef struct gdn_pool gdn_pool;
 
 /* All memory is taken here: n_slots * gdn_pool_slot_bytes.  n_layers 1..1024, n_slots 1..65536.
@@ -287,9 +287,9 @@ void          gdn_snapshot_release(gdn_snapshot *snapshot); /* the last one free
 int64_t       gdn_snapshot_offset(const gdn_snapshot *snapshot);
 size_t        gdn_snapshot_bytes(const gdn_snapshot *snapshot); /* memory it holds; its file has the same size */
 
-/* Files: a versioned, checksummed image, little-endian.  save writes PATH.tmp-PID, waits until the disk has it and renames it, so
- * that PATH is the old file or the new one, also after a failure of power.  load refuses a truncated, damaged or foreign file (BAD_FILE) and one of another shape or type than
- * `pool` (MISMATCH) whole.  parse does the same from memory. */
+/* Files: a versioned, checksummed image, little-endian.  save writes PATH.tmp-PID, waits until the disk has it and renames
+ * it, so that PATH is the old file or the new one, also after a failure of power.  load refuses a truncated, damaged or
+ * foreign file (BAD_FILE) and one of another shape or type than `pool` (MISMATCH) whole.  parse does the same from memory. */
 gdn_status gdn_snapshot_save(const gdn_snapshot *snapshot, const char *path, gdn_error *err);
 gdn_status gdn_snapshot_load(gdn_snapshot **out, const gdn_pool *pool, const char *path, gdn_error *err);
 gdn_status gdn_snapshot_parse(gdn_snapshot **out, const gdn_pool *pool, const void *bytes, size_t n_bytes,

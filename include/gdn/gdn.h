@@ -257,13 +257,14 @@ typedef int gdn_progress_fn(void *arg, int done, int total);
 gdn_status gdn_sequence_set(gdn_sequence *sequence, const int32_t *tokens, int n, gdn_progress_fn *progress, void *arg,
                             int *n_computed, gdn_error *err);
 
-/* A file of what the sequence holds, which another process goes on from as if it had computed it: tokens, state, keys and values, logits, and
- * what MTP drafts from.  It is written whole or not at all (gdn_snapshot_save says how).  BAD_STATE: the sequence is empty; IO; NO_MEMORY. */
+/* A file of what the sequence holds, which another process goes on from as if it had computed it: tokens, state, keys and
+ * values, logits, and what MTP drafts from.  It is written whole or not at all (gdn_snapshot_save says how).  BAD_STATE: the
+ * sequence is empty; IO; NO_MEMORY. */
 gdn_status gdn_sequence_save(const gdn_sequence *sequence, const char *path, gdn_error *err);
 
-/* Make the sequence hold what a file has, in place of what it held.  BAD_FILE: the file is damaged, or of another kind; MISMATCH: it
- * was made with another model, version or kv_type, or MTP drafts in one of the two engines only; BAD_ARGUMENT: it has more tokens than fit; NO_SLOT: kv_tokens are used up;
- * IO; NO_MEMORY. */
+/* Make the sequence hold what a file has, in place of what it held.  BAD_FILE: the file is damaged, or of another kind;
+ * MISMATCH: it was made with another model, version or kv_type, or MTP drafts in one of the two engines only; BAD_ARGUMENT:
+ * it has more tokens than fit; NO_SLOT: kv_tokens are used up; IO; NO_MEMORY. */
 gdn_status gdn_sequence_load(gdn_sequence *sequence, const char *path, gdn_error *err);
 
 /* ---- sampling ------------------------------------------------------------------------------------------------------ */

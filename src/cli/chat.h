@@ -25,9 +25,9 @@ int gdn_chat_answer(gdn_chat *chat);
 /* Say something that is no answer, on stderr. */
 __attribute__((format(printf, 2, 3))) void gdn_chat_say(const gdn_chat *chat, const char *format, ...);
 
-/* PATH.state beside the messages in PATH: what an answer to the next message of the user goes on from.  save computes what is missing of
- * it, which the next answer then need not; load returns how many tokens of the conversation are there.  False or 0: it cannot be
- * done, and `why` says so; the conversation is as it was. */
+/* PATH.state beside the messages in PATH: what an answer to the next message of the user goes on from.  save computes what is
+ * missing of it, which the next answer then need not; load returns how many tokens of the conversation are there.  False or
+ * 0: it cannot be done, and `why` says so; the conversation is as it was. */
 bool gdn_chat_state_save(gdn_chat *chat, const char *path, char why[GDN_WHY]);
 int  gdn_chat_state_load(gdn_chat *chat, const char *path, char why[GDN_WHY]);
 
