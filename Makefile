@@ -34,7 +34,7 @@ FOREIGN := $(if $(filter x86,$(ISA_DIR)),,%_avx2.o %_avx512.o %_amx.o) $(if $(fi
 # ---- what there is -------------------------------------------------------------------------------------------------
 
 # STANDIN=1 builds libgdn and its tests with no library but C's: tests/standin for cmocka, and without the tests of the rest.
-BEYOND  := $(shell grep -lE 'include "(format|text|model|engine|gdn/gdn\.h|unit/tokenizer_json|law/(batch|engine|model|reuse|spec)|golden/)' $(wildcard tests/*/*.c))
+BEYOND  := $(shell grep -lE 'include "(format|text|model|engine|gdn/gdn\.h|unit/tokenizer_json|law/(batch|engine|model|persist|reuse|spec)|golden/)' $(wildcard tests/*/*.c))
 sources = $(filter-out $(if $(STANDIN),$(BEYOND)),$(wildcard $(1)))
 objects = $(filter-out $(FOREIGN),$(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1))))
 program = $(patsubst %.c,$(BUILD)/%,$(call sources,$(1)))
