@@ -1,7 +1,7 @@
 /* What outlives the process: single sequences in files, and the prefix index in a folder. */
+#include "base/checksum.h"
 #include "engine/draft.h"
 #include "state/cache.h"
-#include "base/checksum.h"
 #include "state/snapshot.h"
 #include "text/tokenizer.h"
 #include <stdlib.h>

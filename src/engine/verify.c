@@ -107,8 +107,7 @@ static gdn_status forward(gdn_engine *e, int n_calls, int n_rows, gdn_error *err
                                    .wanted = e->wanted,
                                    .logits = e->logits,
                                    .hidden = e->hidden};
-    gdn_status             status = GDN_OK;
-    status = gdn_prefix_reserve(e->prefix, e->n_tokens, e->n_sequences, err);
+    gdn_status             status = gdn_prefix_reserve(e->prefix, e->n_tokens, e->n_sequences, err);
     if (!status && n_rows > n_calls) status = gdn_round_begin_some(e->cache, e->n_drafted, err);
     if (!status) status = gdn_model_forward(e->model, e->compute, e->workspace, e->cache, e->kv, &args, err);
     if (status) gdn_round_drop(e->cache);

@@ -3,8 +3,7 @@
 #include "engine/draft.h"
 #include "law/run.h"
 #include "law/spec.h"
-#include <ftw.h>
-#include <sys/stat.h>
+#include "support/folder.h"
 
 /* Texts: chats that the model goes on with.  Three begin alike, up to different tokens of the third page. */
 enum { TEXTS = 4, LONG = 420, MOST_DRAFTS = 4, OPEN = 3, SAVED = 2 };
@@ -16,19 +15,13 @@ typedef struct chat {
 } chat;
 
 static chat chats[TEXTS];
-static char folder[64], file[100], cache[100];
+static char file[100], cache[100];
 
 static const gdn_engine_options mtp = {.n_threads = 1,
                                        .n_sequences = OPEN,
                                        .max_tokens = LONG,
                                        .drafter = GDN_DRAFTER_MTP,
                                        .n_drafts = MOST_DRAFTS};
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
-{
-    (void)st, (void)kind, (void)where;
-    return remove(path);
-}
 
 /* ---- what must be drafted: every token alone, of a sequence that reused nothing ---------------------------------------------- */
 
@@ -103,16 +96,9 @@ static int setup(void **unused)
     free(ids.id);
     gdn_sequence_close(s);
     gdn_engine_close(engine);
-    snprintf(folder, sizeof folder, "/tmp/gdn-context-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
+    if (make_folder(NULL)) return -1;
     snprintf(cache, sizeof cache, "%s/cache", folder);
     return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static const char *file_of(int slot)
@@ -378,5 +364,5 @@ static void random_calls(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ways), cmocka_unit_test(random_calls)};
-    return cmocka_run_group_tests_name("context of MTP", tests, setup, teardown);
+    return cmocka_run_group_tests_name("context of MTP", tests, setup, remove_folder);
 }

@@ -1,16 +1,15 @@
 /* Random calls on the sequences of an engine that keeps, evicts, saves, restores and restarts, against texts that were computed
  * once and alone.  `test_reuse_random 10000` makes so many of each round. */
 #include "law/reuse.h"
-#include <ftw.h>
+#include "support/folder.h"
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { TIMELINES = 24, LONG = 230, IDS = 256, OPEN = 4, SAVED = 3, TURN = 7 };
 
 #define TINY "tests/checkpoints/tiny-next"
 
 static int     n_operations = 1000;
-static char    folder[64], model_folder[128], cache[128];
+static char    model_folder[128], cache[128];
 static int32_t texts[TIMELINES][LONG];
 static float  *logits_of[TIMELINES]; /* [LONG][IDS] */
 
@@ -30,12 +29,6 @@ typedef struct world {
 
 /* ---- the models: one that computes each text once, and one with the demo's tokenizer beside the weights ----------------- */
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
-{
-    (void)st, (void)kind, (void)where;
-    return remove(path);
-}
-
 static int link_into(const char *from, const char *name)
 {
     char path[300], target[4096], *const real = realpath(from, NULL);
@@ -54,8 +47,7 @@ static int setup(void **unused)
     const int            n = LONG;
     (void)unused;
     if (model->config.vocab_size != IDS) return -1;
-    snprintf(folder, sizeof folder, "/tmp/gdn-random-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
+    if (make_folder(NULL)) return -1;
     snprintf(model_folder, sizeof model_folder, "%s/model", folder);
     snprintf(cache, sizeof cache, "%s/cache", folder);
     if (mkdir(model_folder, 0700) || link_into(TINY, "config.json") || link_into(TINY, "model.safetensors") ||
@@ -77,9 +69,8 @@ static int setup(void **unused)
 
 static int teardown(void **unused)
 {
-    (void)unused;
     for (int t = 0; t < TIMELINES; t++) free(logits_of[t]);
-    return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return remove_folder(unused);
 }
 
 static void open_engine(world *w)

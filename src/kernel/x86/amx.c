@@ -14,7 +14,7 @@ enum {
     TILE_BYTES = 64,
     BLOCK_ROWS = 3 * TILE_ROWS,
     REST_ROWS = 2 * TILE_ROWS,
-    AWAKE_RUNS = 4,   /* of inputs between stores: see stay_awake */
+    AWAKE_RUNS = 4,   /* of inputs between stores: see STAY_AWAKE */
     X_BYTES = 1 << 20 /* of x that stay in L2 beside weights and outputs */
 };
 
@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) void look_ahead(ahead *a)
 
 /* Some processors put the way from tiles to memory to sleep when it was not used for 0.65 us, less than a long row takes, and
  * need 0.25 us to wake it.  So store a tile now and then, to nowhere. */
-#define stay_awake(tile)                                  \
+#define STAY_AWAKE(tile)                                  \
     do {                                                  \
         char nowhere[TILE_ROWS * TILE_BYTES];             \
         _tile_stored(tile, nowhere, TILE_BYTES);          \
@@ -141,7 +141,7 @@ static void whole_block(const gdn_matmul_job *j, const step *s, int m, ahead nex
         _tile_dpbf16ps(4, 6, 7);
         _tile_loadd(6, x, x_bytes);
         _tile_dpbf16ps(3, 6, 7);
-        if ((k / GDN_RUN) % AWAKE_RUNS == 0) stay_awake(7);
+        if ((k / GDN_RUN) % AWAKE_RUNS == 0) STAY_AWAKE(7);
     }
     STORE(0, m, s->panel, TILE_ROWS);
     STORE(3, m, s->panel + 1, TILE_ROWS);
@@ -171,7 +171,7 @@ static inline __attribute__((always_inline)) void block(const gdn_matmul_job *j,
         if (below) _tile_loadd(5, x + TILE_ROWS * j->x_stride, x_bytes);
         if (below) _tile_dpbf16ps(2, 5, 6);
         if (below && second) _tile_dpbf16ps(3, 5, 7);
-        if ((k / GDN_RUN) % AWAKE_RUNS == 0) stay_awake(6);
+        if ((k / GDN_RUN) % AWAKE_RUNS == 0) STAY_AWAKE(6);
     }
     const int above = below ? TILE_ROWS : n_rows;
     STORE(0, m, s->panel, above);
