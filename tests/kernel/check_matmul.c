@@ -200,9 +200,11 @@ void check_matmul(check *c)
         if (check_sample(c, 8)) one_case(c, &s);
     }
     static const shape large[] = {
-        {.n_rows = 300, .n_inputs = 2050, .n_outputs = 48, .x_padding = 32}, /* more x than a */
-        {.n_rows = 150, .n_inputs = 4000, .n_outputs = 33}};                 /* cache holds */
-    for (int i = 0; i < 2; i++) one_case(c, &large[i]);
+        {.n_rows = 70, .n_inputs = 1050, .n_outputs = 48},                   /* more weights than one cache holds, */
+        {.n_rows = 300, .n_inputs = 2050, .n_outputs = 48, .x_padding = 32}, /* more x than another */
+        {.n_rows = 150, .n_inputs = 4000, .n_outputs = 33},
+        {.n_rows = 1100, .n_inputs = 544, .n_outputs = 33}}; /* more sums than there is room for */
+    for (int i = 0; i < (int)(sizeof large / sizeof *large); i++) one_case(c, &large[i]);
     for (int n_rows = 1; n_rows <= 40; n_rows++) sign_case(c, n_rows);
     for (int i = 0; c->definition && i < 40; i++)
         pack_case(c, 1 + rng_below(&c->random, 70), 1 + rng_below(&c->random, 140));
