@@ -10,9 +10,8 @@
 #include <cmocka.h>
 #include "gdn/gdn.h"
 #include "fault/wrapped.h"
-#include <ftw.h>
+#include "support/folder.h"
 #include <jansson.h>
-#include <stdio.h>
 
 static gdn_error err;
 
@@ -90,7 +89,7 @@ static gdn_status open_output(void **out)
 }
 static void close_output(void *made) { gdn_output_close(made); }
 
-static char folder[] = "/tmp/gdn-alloc-XXXXXX", saved[64], cache[64];
+static char saved[80], cache[80];
 
 static gdn_status save(void **out)
 {
@@ -117,13 +116,7 @@ static gdn_status open_cached(void **out)
 }
 static void close_engine_of(void *made) { gdn_engine_close(made); }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
-{
-    (void)st, (void)kind, (void)where;
-    return remove(path);
-}
-
-static const int32_t in_folder[] = {9, 8, 7, 6, 5};
+static const int32_t stored[] = {9, 8, 7, 6, 5};
 
 /* Set a prompt that the folder has, in an engine that has just been opened; the allocation fail_at of it fails.  A miss, never an
  * error.  Returns the tokens that were computed. */
@@ -138,7 +131,7 @@ static int set_cached(void)
     const long live = n_live;
     n_asked = 0;
     counting = 1;
-    ACCEPTED(gdn_sequence_set(s, in_folder, 5, NULL, NULL, &computed, &err));
+    ACCEPTED(gdn_sequence_set(s, stored, 5, NULL, NULL, &computed, &err));
     counting = 0;
     assert_int_equal(n_live, live);
     gdn_sequence_close(s);
@@ -322,9 +315,8 @@ static void a_step_allocates_nothing(void **unused)
 static int setup(void **unused)
 {
     const int32_t prompt[] = {1, 2, 3, 4, 5, 6, 7};
-    (void)unused;
     json_set_alloc_funcs(json_alloc, __wrap_free);
-    if (!mkdtemp(folder)) return -1;
+    if (make_folder(unused)) return -1;
     snprintf(saved, sizeof saved, "%s/saved", folder);
     snprintf(cache, sizeof cache, "%s/cache", folder);
     fail_at = 0;
@@ -335,10 +327,9 @@ static int setup(void **unused)
 
 static int teardown(void **unused)
 {
-    (void)unused;
     gdn_sequence_close(source);
     gdn_engine_close(engine);
-    return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return remove_folder(unused);
 }
 
 int main(void)

@@ -2,6 +2,7 @@
 #ifndef LAW_OPERATIONS_H
 #define LAW_OPERATIONS_H
 #include "law/wrong_calls.h"
+#include "support/folder.h"
 
 /* What to do, as data: the words are read modulo what is there when the operation runs, so that any part of a sequence
  * of operations is one too. */
@@ -10,7 +11,6 @@ typedef struct op {
     uint32_t word[4];
 } op;
 
-static char directory[64]; /* of snapshot files */
 static long no_slot, refusals[N_WRONG_CALLS];
 
 /* Every do_ function returns false when the operation does not fit the world, and then nothing was called. */
@@ -492,14 +492,13 @@ static bool do_release(world *w, const op *o)
 /* Through a file and back; the snapshot read takes the place of the one written. */
 static bool do_reload(world *w, const op *o)
 {
-    char          path[96];
+    const char   *path = in_folder("snapshot");
     gdn_snapshot *read = NULL;
     gdn_error     err;
     if (w->n_snapshots == 0) return false;
     const int si = (int)(o->word[0] % (unsigned)w->n_snapshots);
     snapshot *s = &w->snapshots[si];
     say(w, "snapshot %d: save and load\n", si);
-    snprintf(path, sizeof path, "%s/snapshot", directory);
     if (!must(w, "gdn_snapshot_save", gdn_snapshot_save(s->real, path, &err), &err)) return true;
     if (!must(w, "gdn_snapshot_load", gdn_snapshot_load(&read, w->pool, path, &err), &err)) return true;
     gdn_snapshot_release(s->real);

@@ -1,7 +1,7 @@
 /* Speculative rounds and snapshots keep the law: after a rollback of any depth, a commit, a restore, a file, a lane
  * is bit for bit what a plain run over its committed tokens gives, and so is everything that it computes afterwards. */
 #include "law/run.h"
-#include <unistd.h>
+#include "support/folder.h"
 
 enum { MAX_S = 16 };
 
@@ -331,10 +331,8 @@ static void test_rounds_on_shared_slots(void **state)
  * a file. */
 static void test_snapshot_restore_continue(void **state)
 {
-    char directory[] = "/tmp/gdn-rounds-XXXXXX", path[64];
     (void)state;
-    assert_non_null(mkdtemp(directory));
-    snprintf(path, sizeof path, "%s/lane", directory);
+    const char *path = in_folder("lane");
     for (int c = 0; c < N_CONFIGS; c++) {
         stack s, elsewhere;
         stack_open(&s, &configs[c], N_LAYERS, N_SLOTS, NULL, 1);
@@ -375,8 +373,6 @@ static void test_snapshot_restore_continue(void **state)
         stack_close(&s, N_SLOTS);
         stack_close(&elsewhere, 1);
     }
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(rmdir(directory), 0);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
@@ -461,6 +457,12 @@ static void test_no_slot_for_a_round(void **state)
     stack_close(&s, 4);
 }
 
+static int teardown(void **unused)
+{
+    (void)unused;
+    return unlink(in_folder("lane")) || rmdir(folder); /* fails when anything is left beside it */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,5 +477,5 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_no_slot_for_a_round),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, teardown);
 }

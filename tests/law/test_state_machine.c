@@ -8,7 +8,6 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <cmocka.h>
-#include <unistd.h>
 
 #ifdef __SANITIZE_ADDRESS__
 #define SANITIZED
@@ -304,7 +303,6 @@ static void test_everything_ran(void **state)
 
 static int setup_computes(void **state)
 {
-    (void)state;
     for (int i = 0; gdn_kernels_level(i) && n_levels < LEVELS; i++)
         for (int t = 0; t < 2; t++) {
             const char *name = gdn_kernels_level(i)->name;
@@ -312,18 +310,15 @@ static int setup_computes(void **state)
             level_names[n_levels] = name;
             n_levels += t;
         }
-    strcpy(directory, "/tmp/gdn-law-XXXXXX");
-    return n_levels == 0 || !mkdtemp(directory);
+    return n_levels == 0 || make_folder(state);
 }
 
 static int teardown_computes(void **state)
 {
-    char path[96];
     (void)state;
     for (int i = 0; i < n_levels; i++) gdn_compute_close(computes[i][0]), gdn_compute_close(computes[i][1]);
-    snprintf(path, sizeof path, "%s/snapshot", directory);
-    unlink(path);
-    return rmdir(directory);
+    unlink(in_folder("snapshot"));
+    return rmdir(folder); /* fails when anything else is left in it */
 }
 
 int main(int argc, char **argv)
