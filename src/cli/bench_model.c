@@ -23,7 +23,7 @@ static int help(void)
         "  --threads LIST (1 and all CPUs)\n"
         "  --cpu LEVEL    ref, avx2, avx512, amx or neon (the best)\n"
         "  --repeat N     timed passes of each, 1..%d, after one to warm up (3)\n"
-        "  --reuse        instead: 40 turns of an agent, and what of them is computed again\n"
+        "  --reuse        instead: two conversations of an agent, and what of them is computed again\n"
         "  --snapshot     instead: a state taken, and as a file of this folder saved and loaded\n"
         "  --csv, --json  for programs\n\n"
         "%% matrix: of the products that the tiles or FMA ports of these threads reach; %% read: of the bandwidth at "

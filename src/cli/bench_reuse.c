@@ -1,4 +1,5 @@
-/* gdn bench --reuse: a scripted conversation of an agent, and what of its prompts has to be computed. */
+/* gdn bench --reuse: two scripted conversations of an agent, and what of their prompts has to be computed.  The first finds an empty
+ * index, the second what the first left there; they have the system prompt with its tools in common and nothing after it. */
 #include "cli/bench_model.h"
 #include "cli/json.h"
 #include "engine/parts.h"
@@ -10,6 +11,7 @@
 /* The script, in tokens.  Every TASK-th message is the user's, the others are results of tools; thoughts of answers before the last
  * of the user's messages are left out, as the templates of the family do. */
 enum {
+    TALKS = 2,
     TURNS = 40,
     TASK = 8,
     SYSTEM = 2400, /* with the tools */
@@ -24,6 +26,7 @@ typedef struct script {
     int32_t *ids;
     int      n, most, n_ids; /* n_ids: ordinary ids are 0..n_ids-1 */
     int32_t  turn;
+    unsigned talk; /* the first or the second conversation */
 } script;
 
 static void put(script *s, int32_t id)
@@ -57,18 +60,18 @@ static void put_header(script *s)
 
 static void put_answer(script *s, unsigned turn, bool thoughts)
 {
-    if (thoughts) put_text(s, 2000 + turn, THOUGHT);
-    put_text(s, 3000 + turn, CALL);
+    if (thoughts) put_text(s, 2000 + TURNS * s->talk + turn, THOUGHT);
+    put_text(s, 3000 + TURNS * s->talk + turn, CALL);
 }
 
 /* The prompt of a turn: all messages before it, thoughts only since the user's last. */
-static void make_prompt(script *s, int turn, int n_system)
+static void make_prompt(script *s, int turn)
 {
     s->n = 0;
-    put_turn(s, 0, 7, n_system - 5);
+    put_turn(s, 0, 7, SYSTEM - 5);
     const int task = turn / TASK * TASK;
     for (int i = 0; i <= turn; i++) {
-        put_turn(s, 1, 1000u + (unsigned)i, MESSAGE);
+        put_turn(s, 1, 1000 + TURNS * s->talk + (unsigned)i, MESSAGE);
         if (i == turn) break;
         if (i >= task) put_header(s);
         else {
@@ -81,20 +84,24 @@ static void make_prompt(script *s, int turn, int n_system)
     put_header(s);
 }
 
+/* Tokens of prompts; those of them that the engine computed; those that no list before had in this place. */
+typedef struct count {
+    long tokens, computed, least;
+} count;
+
 typedef struct result {
-    int    first_prompt;
-    long   prompt_tokens, computed, least; /* after the first; least: what no list before had in this place */
-    double cold, warm, repeat;             /* seconds to the first token */
-    int    first_token, warm_computed;
+    count  all[TALKS], later;  /* of all prompts of a conversation; of the first one's without its first */
+    double cold, warm, repeat; /* seconds to the first token */
+    int    warm_computed;
 } result;
 
 static double since(double start) { return gdn_cli_seconds() - start; }
 
 /* Tokens of the list that are not a prefix of what has been seen: the best that any engine can do. */
-static int unseen(const script *s, const script *before, int n_before)
+static int unseen(const script *s, const script *before, unsigned n_before)
 {
     int best = 0;
-    for (int k = 0; k < n_before; k++) {
+    for (unsigned k = 0; k < n_before; k++) {
         int n = 0;
         while (n < s->n && n < before[k].n && s->ids[n] == before[k].ids[n]) n++;
         best = n > best ? n : best;
@@ -102,38 +109,45 @@ static int unseen(const script *s, const script *before, int n_before)
     return s->n - best;
 }
 
-static gdn_status converse(gdn_sequence *sequence, script *s, script *before, int n_system, result *r, gdn_error *err)
+static void add(count *c, int tokens, int computed, int least)
 {
-    gdn_status status = GDN_OK;
+    c->tokens += tokens;
+    c->computed += computed;
+    c->least += least;
+}
+
+/* One conversation, in a sequence of its own. */
+static gdn_status converse(gdn_engine *engine, script *s, script *before, result *r, gdn_error *err)
+{
+    gdn_sequence *sequence = NULL;
+    gdn_status    status = gdn_sequence_open(&sequence, engine, err);
     for (int turn = 0; turn < TURNS && !status; turn++) {
-        int computed = 0;
-        make_prompt(s, turn, n_system);
+        const unsigned n_before = TURNS * s->talk + (unsigned)turn;
+        int            computed = 0;
+        make_prompt(s, turn);
         status = gdn_sequence_set(sequence, s->ids, s->n, NULL, NULL, &computed, err);
-        if (turn) {
-            r->least += unseen(s, before, turn);
-            r->prompt_tokens += s->n;
-            r->computed += computed;
-        } else {
-            r->first_prompt = s->n;
-        }
+        const int least = unseen(s, before, n_before);
+        add(&r->all[s->talk], s->n, computed, least);
+        if (turn && !s->talk) add(&r->later, s->n, computed, least);
         put_answer(s, (unsigned)turn, true);
         for (int i = gdn_sequence_length(sequence); i < s->n && !status; i++)
             status = gdn_sequence_push(sequence, s->ids[i], err);
-        memcpy(before[turn].ids, s->ids, (size_t)s->n * sizeof *s->ids);
-        before[turn].n = s->n;
+        memcpy(before[n_before].ids, s->ids, (size_t)s->n * sizeof *s->ids);
+        before[n_before].n = s->n;
     }
+    gdn_sequence_close(sequence);
     return status;
 }
 
 /* The first token of a long prompt: computed, after another last message, and again. */
-static gdn_status first_token(gdn_sequence *sequence, script *s, result *r, gdn_error *err)
+static gdn_status first_token(gdn_engine *engine, script *s, result *r, gdn_error *err)
 {
-    gdn_status status = GDN_OK;
-    r->first_token = s->most < FIRST_TOKEN ? s->most : FIRST_TOKEN;
+    gdn_sequence *sequence = NULL;
+    gdn_status    status = gdn_sequence_open(&sequence, engine, err);
     for (int how = 0; how < 3 && !status; how++) {
         int computed = 0;
         s->n = 0;
-        put_turn(s, 0, 99, r->first_token - MESSAGE - 2 * 5 - 5);
+        put_turn(s, 0, 99, FIRST_TOKEN - MESSAGE - 2 * 5 - 5);
         put_turn(s, 1, how ? 12 : 11, MESSAGE);
         put_header(s);
         const double start = gdn_cli_seconds();
@@ -141,48 +155,58 @@ static gdn_status first_token(gdn_sequence *sequence, script *s, result *r, gdn_
         *(how == 0 ? &r->cold : how == 1 ? &r->warm : &r->repeat) = since(start);
         if (how == 1) r->warm_computed = computed;
     }
+    gdn_sequence_close(sequence);
     return status;
 }
 
 static gdn_status run(gdn_engine *engine, result *r, gdn_error *err)
 {
-    const int     most = gdn_engine_max_tokens(engine), V = gdn_engine_vocab_size(engine);
-    script        s = {.most = most, .n_ids = V - 1, .turn = V - 1}, before[TURNS] = {{0}};
-    gdn_sequence *sequence = NULL;
-    gdn_status    status = gdn_sequence_open(&sequence, engine, err);
-    int32_t      *ids = malloc((size_t)(TURNS + 1) * most * sizeof *ids);
+    const int  most = gdn_engine_max_tokens(engine), V = gdn_engine_vocab_size(engine);
+    script     s = {.most = most, .n_ids = V - 1, .turn = V - 1}, before[TALKS * TURNS] = {{0}};
+    gdn_status status = GDN_OK;
+    int32_t   *ids = malloc((size_t)(TALKS * TURNS + 1) * most * sizeof *ids);
     engine->turn = s.turn;
-    if (!status && !ids) status = GDN_NO_MEMORY;
-    for (int i = 0; i < TURNS && ids; i++) before[i].ids = ids + (size_t)(i + 1) * most;
+    if (!ids) return gdn_fail(err, GDN_NO_MEMORY, 0, "no memory for the lists of tokens");
+    for (int i = 0; i < TALKS * TURNS; i++) before[i].ids = ids + (size_t)(i + 1) * most;
     s.ids = ids;
-    if (!status) status = converse(sequence, &s, before, SYSTEM, r, err);
-    if (!status) status = first_token(sequence, &s, r, err);
+    for (; s.talk < TALKS && !status; s.talk++) status = converse(engine, &s, before, r, err);
+    if (!status) status = first_token(engine, &s, r, err);
     free(ids);
-    gdn_sequence_close(sequence);
     return status;
+}
+
+static double share(long missing, const count *c) { return 100 * (1 - (double)missing / (double)c->tokens); }
+
+static json_t *count_json(const count *c)
+{
+    return json_pack("{s:I,s:I,s:f,s:f}", "prompt_tokens", (json_int_t)c->tokens, "computed_tokens",
+                     (json_int_t)c->computed, "reused_percent", share(c->computed, c), "possible_percent",
+                     share(c->least, c));
+}
+
+static void print_count(const char *what, const count *c)
+{
+    printf("%-38s %7ld %9ld %9.2f %10.2f\n", what, c->tokens, c->computed, share(c->computed, c), share(c->least, c));
 }
 
 static int print(const gdn_model_bench *b, const result *r, const gdn_engine *engine)
 {
-    const double share = 100 * (1 - (double)r->computed / (double)r->prompt_tokens);
-    const double best = 100 * (1 - (double)r->least / (double)r->prompt_tokens);
     if (b->json)
         return gdn_json_print(
             "bench",
-            json_pack("{s:i,s:i,s:I,s:I,s:f,s:f,s:i,s:f,s:f,s:f,s:i,s:i,s:I}", "turns", TURNS, "first_prompt_tokens",
-                      r->first_prompt, "prompt_tokens", (json_int_t)r->prompt_tokens, "computed_tokens",
-                      (json_int_t)r->computed, "reused_percent", share, "possible_percent", best, "first_token_prompt",
-                      r->first_token, "cold_ms", 1e3 * r->cold, "warm_ms", 1e3 * r->warm, "repeat_ms", 1e3 * r->repeat,
+            json_pack("{s:i,s:o,s:o,s:o,s:i,s:f,s:f,s:f,s:i,s:i,s:I}", "turns", TURNS, "cold", count_json(&r->all[0]),
+                      "cold_later", count_json(&r->later), "second", count_json(&r->all[1]), "first_token_prompt",
+                      FIRST_TOKEN, "cold_ms", 1e3 * r->cold, "warm_ms", 1e3 * r->warm, "repeat_ms", 1e3 * r->repeat,
                       "warm_tokens", r->warm_computed, "snapshots", gdn_prefix_n_snapshots(engine->prefix),
                       "index_bytes", (json_int_t)gdn_prefix_bytes(engine->prefix)),
             "\n");
-    printf(
-        "%d turns: a first prompt of %d tokens, then %ld tokens of prompts, of which %ld are computed: %.2f %% reused "
-        "(%.2f %% at best)\n",
-        TURNS, r->first_prompt, r->prompt_tokens, r->computed, share, best);
-    printf("first token of %d tokens: cold %.1f ms; with another last message %.1f ms (%.2f %% of it, %d tokens "
-           "computed); again %.2f ms\n",
-           r->first_token, 1e3 * r->cold, 1e3 * r->warm, 100 * r->warm / r->cold, r->warm_computed, 1e3 * r->repeat);
+    printf("an agent, 40 turns                      tokens  computed  reused %%  possible %%\n");
+    print_count("cold: the index is empty", &r->all[0]);
+    print_count("  of these, prompts 2 to 40", &r->later);
+    print_count("second: another task, the same tools", &r->all[1]);
+    printf("first token of %d tokens: cold %.1f ms; again %.2f ms;\n", FIRST_TOKEN, 1e3 * r->cold, 1e3 * r->repeat);
+    printf("  with another last message %.1f ms (%.2f %% of cold, %d tokens computed)\n", 1e3 * r->warm,
+           100 * r->warm / r->cold, r->warm_computed);
     printf("index: %d snapshots, %s; %s, %d threads\n", gdn_prefix_n_snapshots(engine->prefix),
            gdn_size_words((uint64_t)gdn_prefix_bytes(engine->prefix)).text,
            gdn_compute_level(gdn_engine_compute(engine)), gdn_compute_threads(gdn_engine_compute(engine)));
@@ -200,7 +224,10 @@ int gdn_bench_reuse(gdn_model_bench *b, int n_threads)
                                         .max_tokens = max < CONTEXT ? max : CONTEXT,
                                         .kv_type = GDN_BF16,
                                         .kv_tokens = 4LL * CONTEXT};
-    gdn_status               status = gdn_engine_open_model(&engine, b->model, &options, &err);
+    if (max < FIRST_TOKEN)
+        return gdn_cli_fail(GDN_EXIT_FAILED, "bench",
+                            "--reuse plays prompts of up to %d tokens; this model was made for %d", FIRST_TOKEN, max);
+    gdn_status status = gdn_engine_open_model(&engine, b->model, &options, &err);
     b->model = NULL; /* it is the engine's */
     if (!status) status = run(engine, &r, &err);
     const int shown = status ? gdn_cli_fail(GDN_EXIT_FAILED, "bench", "%s", err.message) : print(b, &r, engine);
