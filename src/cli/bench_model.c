@@ -205,6 +205,10 @@ static int bench_model(int argc, char **argv)
     int status = gdn_options_read("bench", argc, argv, options, sizeof options / sizeof *options);
     if (status) return status;
     if (want_help) return help();
+    if (reuse && snapshot)
+        return gdn_cli_fail(GDN_EXIT_USAGE, "bench", "--reuse and --snapshot contradict each other; use one of them");
+    if ((reuse || snapshot) && b.csv)
+        return gdn_cli_fail(GDN_EXIT_USAGE, "bench", "%s has no --csv; use --json", reuse ? "--reuse" : "--snapshot");
     if ((status = gdn_bench_read_list(&b.pp, "--pp", pp, 0, MOST_TOKENS))) return status;
     if ((status = gdn_bench_read_list(&b.threads, "--threads", threads ? threads : all, 1, 256))) return status;
     if ((status = check_options(&b, name)) || (status = find_level(&b))) return status;

@@ -17,6 +17,23 @@ __attribute__((format(printf, 2, 3))) static bool refuse(char why[GDN_WHY], cons
     return false;
 }
 
+/* What is wrong with a message, in words that may follow "a message", or NULL. */
+static const char *problem_of(const json_t *message)
+{
+    json_t *content = json_object_get(message, "content"), *part;
+    size_t  i;
+    if (!json_is_string(json_object_get(message, "role"))) return "that is no object with a role";
+    if (!content && !json_is_array(json_object_get(message, "tool_calls"))) return "without content";
+    if (content && !json_is_string(content) && !json_is_array(content) && !json_is_null(content))
+        return "whose content is neither a text nor a list of parts";
+    json_array_foreach(content, i, part)
+    {
+        /* A template would put the marks of an image in its place, and the model would answer without having seen it. */
+        if (!json_is_string(json_object_get(part, "text"))) return "with a part that is no text; gdn reads text alone";
+    }
+    return NULL;
+}
+
 static bool check(const json_t *messages, char why[GDN_WHY])
 {
     size_t  i;
@@ -24,20 +41,42 @@ static bool check(const json_t *messages, char why[GDN_WHY])
     if (!json_array_size(messages)) return refuse(why, "has no messages");
     json_array_foreach((json_t *)(uintptr_t)messages, i, message)
     {
-        const json_t *content = json_object_get(message, "content"), *calls = json_object_get(message, "tool_calls");
-        if (!json_is_string(json_object_get(message, "role")))
-            return refuse(why, "has a message (number %zu) that is no object with a role", i + 1);
-        if (!json_is_string(content) && !json_is_array(content) && !(json_is_null(content) || json_is_array(calls)))
-            return refuse(why, "has a message (number %zu) without content", i + 1);
+        const char *problem = problem_of(message);
+        if (problem) return refuse(why, "has a message (number %zu) %s", i + 1, problem);
     }
     return true;
+}
+
+static bool check_tools(const json_t *tools, char why[GDN_WHY])
+{
+    size_t  i;
+    json_t *tool;
+    if (tools && !json_is_array(tools)) return refuse(why, "has tools that are no list");
+    json_array_foreach((json_t *)(uintptr_t)tools, i, tool)
+    {
+        if (!json_is_object(tool)) return refuse(why, "has a tool (number %zu) that is no object", i + 1);
+    }
+    return true;
+}
+
+/* Whether a text that is not JSON was to be messages: nobody begins a message like this. */
+static bool begins_as_messages(const char *text, size_t n)
+{
+    static const char *const beginnings[] = {"[{\"", "[{'", "{\"messages\"", "{'messages'"};
+    char                     begun[12] = {0};
+    for (size_t i = 0, k = 0; i < n && k + 1 < sizeof begun; i++)
+        if (!strchr(" \t\r\n", text[i])) begun[k++] = text[i];
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        if (!strncmp(begun, beginnings[i], strlen(beginnings[i]))) return true;
+    return false;
 }
 
 json_t *gdn_messages_parse(const char *text, size_t n, bool *meant, char why[GDN_WHY])
 {
     json_error_t error;
-    json_t      *vars = json_loadb(text ? text : "", n, 0, &error);
-    if (meant) *meant = json_is_array(vars) || json_object_get(vars, "messages");
+    if (!text) text = ""; /* of no bytes */
+    json_t *vars = json_loadb(text, n, 0, &error);
+    if (meant) *meant = vars ? json_is_array(vars) || json_object_get(vars, "messages") : begins_as_messages(text, n);
     if (!vars) {
         refuse(why, "is not JSON (line %d: %s)", error.line, error.text);
         return NULL;
@@ -48,9 +87,8 @@ json_t *gdn_messages_parse(const char *text, size_t n, bool *meant, char why[GDN
     }
     if (!json_is_array(json_object_get(vars, "messages")))
         refuse(why, "is neither a list of messages nor an object with one");
-    else if (json_object_get(vars, "tools") && !json_is_array(json_object_get(vars, "tools")))
-        refuse(why, "has tools that are no list");
-    else if (check(json_object_get(vars, "messages"), why)) return vars;
+    else if (check_tools(json_object_get(vars, "tools"), why) && check(json_object_get(vars, "messages"), why))
+        return vars;
     json_decref(vars);
     return NULL;
 }

@@ -94,8 +94,9 @@ static int read_number(const char *verb, const gdn_option *option, const char *t
         if (*end) number = NAN;
     }
     if (!(number >= option->least && number <= option->most)) {
-        return gdn_cli_fail(GDN_EXIT_USAGE, verb, "%s takes a %snumber from %g to %g, not '%s'; see 'gdn %s --help'",
-                            option->name, whole ? "whole " : "", option->least, option->most, text, verb);
+        return gdn_cli_fail(GDN_EXIT_USAGE, verb,
+                            "%s takes a %snumber from %.10g to %.10g, not '%s'; see 'gdn %s --help'", option->name,
+                            whole ? "whole " : "", option->least, option->most, text, verb);
     }
     if (whole) {
         *(int *)option->value = (int)number;

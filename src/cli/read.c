@@ -10,7 +10,8 @@ int gdn_cli_read(gdn_text *text, const char *verb, const char *file)
     const bool  is_input = !file || !strcmp(file, "-");
     const char *name = is_input ? "standard input" : file;
     FILE       *f = is_input ? stdin : fopen(file, "rb");
-    if (!f) return gdn_cli_fail(GDN_EXIT_FAILED, verb, "%s cannot be opened: %s", name, strerror(errno));
+    if (!f)
+        return gdn_cli_fail(GDN_EXIT_FAILED, verb, "%s cannot be opened: %s; check the path", name, strerror(errno));
     int status = GDN_EXIT_OK;
     errno = 0;
     while (!status && (n = fread(chunk, 1, sizeof chunk, f)))

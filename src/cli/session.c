@@ -87,6 +87,9 @@ static int check(const gdn_session_options *o, const char *verb)
         return gdn_cli_fail(GDN_EXIT_USAGE, verb, "--draft and --spec off contradict each other; use one of them");
     if (o->think && o->no_think)
         return gdn_cli_fail(GDN_EXIT_USAGE, verb, "--think and --no-think contradict each other; use one of them");
+    if (o->cache_dir && !*o->cache_dir)
+        return gdn_cli_fail(GDN_EXIT_USAGE, verb,
+                            "--cache-dir takes the name of a folder that is not empty; leave it out");
     for (int i = 0; i < o->stops.n; i++)
         if (!*o->stops.text[i])
             return gdn_cli_fail(GDN_EXIT_USAGE, verb, "--stop takes a text that is not empty; leave it out");

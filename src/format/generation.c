@@ -111,6 +111,7 @@ gdn_status gdn_tokenizer_config_load(gdn_tokenizer_config *t, const char *model,
     if (!status) status = load_optional(&jinja, &n_jinja, model, TEMPLATE, err);
     if (!status && jinja && strlen(jinja) != n_jinja)
         status = gdn_fail(err, GDN_BAD_FILE, (long long)strlen(jinja), TEMPLATE " holds a zero byte; it must be text");
+    if (!status && jinja && !n_jinja) status = gdn_fail(err, GDN_BAD_FILE, 0, TEMPLATE " is empty; get it again");
     if (status) {
         free(jinja);
         gdn_tokenizer_config_close(t);

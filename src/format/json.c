@@ -40,12 +40,12 @@ gdn_status gdn_json_parse(json_t **root, const char *file, const void *text, siz
     if (!value && (code == json_error_out_of_memory || code == json_error_unknown)) /* unnamed: no memory for a table */
         return gdn_fail(err, GDN_NO_MEMORY, 0, "%.80s: no memory to read it", file);
     if (!value)
-        return gdn_fail(err, GDN_BAD_FILE, problem.position, "%.80s is not valid JSON: line %d, column %d%s", file,
-                        problem.line, problem.column,
-                        code == json_error_duplicate_key ? ": a key stands there twice" : "");
+        return gdn_fail(err, GDN_BAD_FILE, problem.position,
+                        "%.80s is not valid JSON: line %d, column %d%s; mend it or get it again", file, problem.line,
+                        problem.column, code == json_error_duplicate_key ? ": a key stands there twice" : "");
     if (!json_is_object(value)) {
         json_decref(value);
-        return gdn_fail(err, GDN_BAD_FILE, 0, "%.80s holds no JSON object", file);
+        return gdn_fail(err, GDN_BAD_FILE, 0, "%.80s holds no JSON object; get it again", file);
     }
     *root = value;
     return GDN_OK;

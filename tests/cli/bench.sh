@@ -78,6 +78,9 @@ refuses "gdn bench: --piece takes a whole number from 1 to 8192, not '0'; see 'g
 refuses "gdn bench: --repeat takes a whole number from 1 to 100, not '101'; see 'gdn bench --help'" bench --repeat 101
 refuses "gdn bench: --pp 0 and --tg 0 leave nothing to measure" bench --pp 0 --tg 0
 refuses "gdn bench: --csv and --json contradict each other; use one of them" bench --csv --json
+refuses "gdn bench: --reuse and --snapshot contradict each other; use one of them" bench --reuse --snapshot
+refuses "gdn bench: --reuse has no --csv; use --json" bench --reuse --csv
+refuses "gdn bench: --snapshot has no --csv; use --json" bench --snapshot --csv
 refuses "gdn bench: --shape 2B and the model 'demo' contradict each other; use one of them" bench demo --shape 2B
 refuses "gdn bench: --shape '7B' is not a published shape; choose one of 0.8B, 2B, 4B, 9B, 27B, 35B-A3B" bench --shape 7B
 refuses "gdn bench: 4097 tokens in one sequence; this model was made for 4096" bench --pp 4097 --tg 0

@@ -128,7 +128,7 @@ same='; the conversation is as it was'
 for line in "other.json is neither a list of messages nor an object with one$same" \
     "bare.json has a message (number 2) without content$same" \
     "cut.json is not JSON (line 2: unexpected token near end of file)$same" \
-    "none.json cannot be opened: No such file or directory"; do
+    "none.json cannot be opened: No such file or directory; check the path"; do
     says "/load $dir/${line%% *}\n" '' 1 "gdn chat: $dir/$line\n" --quiet
 done
 says "/load $dir/order.json\n" '' 1 \

@@ -165,17 +165,35 @@ refuses "gdn run: --bias takes ID=NUMBER, a token's id and what is added to its 
 refuses "gdn run: --bias takes ID=NUMBER, a token's id and what is added to its logit, not '5=x'" run --bias 5=x -p a
 refuses "gdn run: --bias takes ID=NUMBER, a token's id and what is added to its logit, not '5='" run --bias 5= -p a
 refuses "gdn run: --stop takes a text that is not empty; leave it out" run --stop '' -p a
+refuses "gdn run: --cache-dir takes the name of a folder that is not empty; leave it out" run --cache-dir '' -p a
 refuses "gdn run: the messages begin with a system message; leave out --system" run --chat --system a -f "$dir/chat.json"
 refuses "gdn run: unknown option '--temprature=1' (did you mean --temperature?); see 'gdn run --help'" run --temprature=1
 cannot "gdn run: the prompt has a message (number 1) that is no object with a role" run --chat -p '[1, 2]'
+cannot "gdn run: the prompt has a message (number 1) whose content is neither a text nor a list of parts" \
+    run --chat -p '[{"role": "user", "content": 5}]'
+cannot "gdn run: the prompt has a message (number 2) with a part that is no text; gdn reads text alone" run --chat -p \
+    '[{"role": "user", "content": [{"text": "a"}]}, {"role": "user", "content": [{"type": "image", "image": "a.png"}]}]'
+cannot "gdn run: the prompt is not JSON (line 1: ']' expected near end of file)" run --chat -p ' [ {"role": "user", "content": "a"}'
+cannot "gdn run: the prompt is not JSON (line 1: string or '}' expected near ''')" run --chat -p "{'messages': []}"
+cannot "gdn run: the prompt has a tool (number 1) that is no object" \
+    run --chat -p '{"messages": [{"role": "user", "content": "a"}], "tools": [5]}'
 cannot "gdn run: the prompt has no messages" run --chat -p '{"messages": []}'
 cannot "gdn run: the prompt has tools that are no list" run --chat -p '{"messages": [], "tools": 1}'
 cannot "gdn run: the prompt is not UTF-8; convert it first" run -p "$(printf 'caf\351')"
 cannot "gdn run: the prompt is not UTF-8; convert it first" run --chat -p "$(printf 'caf\351')"
-refuses "gdn run: -n takes a whole number from 1 to 1e+06, not '0'; see 'gdn run --help'" run -n 0 -p a
+refuses "gdn run: -n takes a whole number from 1 to 1000000, not '0'; see 'gdn run --help'" run -n 0 -p a
 refuses "gdn run: --temperature takes a number from 0 to 100, not 'hot'; see 'gdn run --help'" run --temperature hot -p a
 refuses "gdn run: -p needs a value after it; see 'gdn run --help'" run -p
-cannot "gdn run: $dir/none cannot be opened: No such file or directory" run -f "$dir/none"
+cannot "gdn run: $dir/none cannot be opened: No such file or directory; check the path" run -f "$dir/none"
+
+# A model with one file that is wrong.
+cp -r models/demo "$dir/model"
+: >"$dir/model/chat_template.jinja"
+cannot "gdn run: chat_template.jinja is empty; get it again" run "$dir/model" --chat -p a
+echo '{"a": x}' >"$dir/model/tokenizer_config.json"
+cannot "gdn run: tokenizer_config.json is not valid JSON: line 1, column 7; mend it or get it again" run "$dir/model" -p a
+echo '[]' >"$dir/model/config.json"
+cannot "gdn run: config.json holds no JSON object; get it again" run "$dir/model" -p a
 cannot 'gdn run: compute: this build has no level "avx1024"; leave the level out to get the best one' run --cpu avx1024 -p a
 cannot "gdn run: the prompt has 34 tokens and the context has room for 8; shorten it, or raise --context" \
     run --context 8 --chat --no-think -p 'Help me with this: 957+6. Give only the number. Now.'

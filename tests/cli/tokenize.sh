@@ -79,7 +79,7 @@ for option in -p -f --decode; do
     refuses "gdn tokenize: $option needs a value after it; see 'gdn tokenize --help'" tokenize $option
 done
 refuses "gdn tokenize: unexpected argument 'more'; see 'gdn tokenize --help'" tokenize models/demo more
-cannot "gdn tokenize: $dir/none cannot be opened: No such file or directory" tokenize -f "$dir/none"
+cannot "gdn tokenize: $dir/none cannot be opened: No such file or directory; check the path" tokenize -f "$dir/none"
 cannot "gdn tokenize: $dir cannot be read: Is a directory" tokenize -f "$dir"
 run tokenize tests/checkpoints/tiny-moe -p a
 if [ $status -eq 1 ] && [ ! -s "$dir/out" ] && grep -q '^gdn tokenize: .*tokenizer.json' "$dir/err"; then ok; else fail "a model without a tokenizer"; fi

@@ -252,8 +252,8 @@ static const struct {
      "config.json: layer_types is 'sliding_attention'; gdn computes linear_attention and full_attention"},
     {"1e-06", "0", GDN_BAD_FILE, "config.json: rms_norm_eps is 0; a number from 1e-12 to 0.01 was expected"},
     {"1e-06", "-1e-06", GDN_BAD_FILE, "config.json: rms_norm_eps is -1e-06; a number from 1e-12 to 0.01 was expected"},
-    {"1e-06", "NaN", GDN_BAD_FILE, "config.json is not valid JSON: line 1, column 240"},
-    {"1e-06", "1e999", GDN_BAD_FILE, "config.json is not valid JSON: line 1, column 242"},
+    {"1e-06", "NaN", GDN_BAD_FILE, "config.json is not valid JSON: line 1, column 240; mend it or get it again"},
+    {"1e-06", "1e999", GDN_BAD_FILE, "config.json is not valid JSON: line 1, column 242; mend it or get it again"},
     {"\"eos_token_id\":7", "\"eos_token_id\":1000", GDN_BAD_FILE,
      "config.json: eos_token_id is 1000; token ids from 0 to 999 were expected"},
     {"\"eos_token_id\":7", "\"eos_token_id\":[1,true]", GDN_BAD_FILE,
@@ -271,7 +271,7 @@ static const struct {
      "qwen3_next"},
     {"\"pad_token_id\":null", "\"text_config\":{}", GDN_BAD_FILE, "config.json: text_config.vocab_size is missing"},
     {"\"vocab_size\":1000", "\"vocab_size\":1000,\"vocab_size\":1001", GDN_BAD_FILE,
-     "config.json is not valid JSON: line 1, column 59: a key stands there twice"},
+     "config.json is not valid JSON: line 1, column 59: a key stands there twice; mend it or get it again"},
 };
 
 static void refuses_wrong_values(void **unused)
@@ -283,8 +283,8 @@ static void refuses_wrong_values(void **unused)
         else ACCEPTED(PARSE(text));
         free(text);
     }
-    REFUSED(PARSE("[1]"), GDN_BAD_FILE, "config.json holds no JSON object");
-    REFUSED(PARSE(""), GDN_BAD_FILE, "config.json is not valid JSON: line 1, column 0");
+    REFUSED(PARSE("[1]"), GDN_BAD_FILE, "config.json holds no JSON object; get it again");
+    REFUSED(PARSE(""), GDN_BAD_FILE, "config.json is not valid JSON: line 1, column 0; mend it or get it again");
     for (size_t n = 0; n < sizeof flat - 1; n++)
         assert_int_equal(gdn_model_config_parse(&config, flat, n, NULL), GDN_BAD_FILE);
 }
