@@ -7,7 +7,7 @@
 typedef void gdn_fma_fn(long n);
 gdn_fma_fn   gdn_fma_avx2, gdn_fma_avx512, gdn_fma_neon;
 
-/* n rounds of 6 products of AMX tiles of bf16, registers only. */
+/* n rounds of 4 products of AMX tiles of bf16, registers only. */
 gdn_fma_fn gdn_tiles_amx;
 
 /* x[i] *= s in place; n a multiple of GDN_SCALE_BLOCK, x aligned to 64 bytes.  Ways differ in the number of streams and in

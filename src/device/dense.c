@@ -91,7 +91,7 @@ static gdn_matmul_job job_of(const gdn_compute *c, const piece *a, int thread)
                             .work = scratch_of(c, thread)};
 }
 
-/* Both products of the piece into the scratch, [rows][panels and one more], then SwiGLU row by row. */
+/* Both products of the piece into the scratch, [rows][panels and one more], then SwiGLU. */
 static void activate(const gdn_compute *c, const piece *a, gdn_matmul_job job, int thread)
 {
     const gdn_product *const p = a->product;
@@ -106,15 +106,17 @@ static void activate(const gdn_compute *c, const piece *a, gdn_matmul_job job, i
     job.w = weights_of(p->up, a->first);
     job.soon = soon;
     c->kernels.matmul(&job);
-    for (size_t row = 0; row < (size_t)p->n_rows; row++) {
-        const gdn_gate_job swiglu = {.n = job.n_outputs,
-                                     .y_type = GDN_BF16,
-                                     .swiglu = 1,
-                                     .a = gate + row * job.y_stride,
-                                     .b = up + row * job.y_stride,
-                                     .y = p->act + row * p->act_stride + (size_t)a->first * GDN_PANEL};
-        c->kernels.gate(&swiglu);
-    }
+    const gdn_gate_job swiglu = {.n_rows = p->n_rows,
+                                 .n = job.n_outputs,
+                                 .y_type = GDN_BF16,
+                                 .swiglu = 1,
+                                 .a = gate,
+                                 .b = up,
+                                 .y = p->act + (size_t)a->first * GDN_PANEL,
+                                 .a_stride = job.y_stride,
+                                 .b_stride = job.y_stride,
+                                 .y_stride = p->act_stride};
+    c->kernels.gate(&swiglu);
 }
 
 /* The products of both parts into the scratch, [parts][rows][panels and one more], then their sum. */
@@ -202,28 +204,27 @@ void gdn_dense_rms_norm(gdn_compute *compute, const gdn_rms_norm_job *job)
 }
 
 typedef struct gate_call {
-    const gdn_compute   *compute;
-    const gdn_gate_rows *rows;
+    const gdn_compute  *compute;
+    const gdn_gate_job *job;
 } gate_call;
 
 static void gate_task(void *arg, int task, int thread)
 {
     (void)thread;
-    const gate_call *const     call = arg;
-    const gdn_gate_rows *const r = call->rows;
-    for (size_t row = (size_t)task * TASK_ROWS; row < (size_t)least(r->n_rows, (task + 1) * TASK_ROWS); row++) {
-        gdn_gate_job job = r->job;
-        job.a += row * r->a_stride;
-        job.b += row * r->b_stride;
-        job.y = gdn_at_out(job.y_type, job.y, row * r->y_stride);
-        call->compute->kernels.gate(&job);
-    }
+    const gate_call *const call = arg;
+    gdn_gate_job           job = *call->job;
+    const size_t           row = (size_t)task * TASK_ROWS;
+    job.n_rows = least(TASK_ROWS, job.n_rows - (int)row);
+    job.a += row * job.a_stride;
+    job.b += row * job.b_stride;
+    job.y = gdn_at_out(job.y_type, job.y, row * job.y_stride);
+    call->compute->kernels.gate(&job);
 }
 
-void gdn_dense_gate(gdn_compute *compute, const gdn_gate_rows *rows)
+void gdn_dense_gate(gdn_compute *compute, const gdn_gate_job *job)
 {
-    gate_call call = {compute, rows};
-    gdn_threads_run(compute->threads, parts(rows->n_rows, TASK_ROWS), gate_task, &call);
+    gate_call call = {compute, job};
+    gdn_threads_run(compute->threads, parts(job->n_rows, TASK_ROWS), gate_task, &call);
 }
 
 typedef struct rows_call {

@@ -44,13 +44,8 @@ void gdn_dense_products(gdn_compute *compute, gdn_product *products, int n);
 /* As gdn_rms_norm_fn. */
 void gdn_dense_rms_norm(gdn_compute *compute, const gdn_rms_norm_job *job);
 
-/* As gdn_gate_fn, over n_rows rows of job->n numbers with strides. */
-typedef struct gdn_gate_rows {
-    gdn_gate_job job; /* of the first row */
-    int          n_rows;
-    size_t       a_stride, b_stride, y_stride;
-} gdn_gate_rows;
-void gdn_dense_gate(gdn_compute *compute, const gdn_gate_rows *rows);
+/* As gdn_gate_fn. */
+void gdn_dense_gate(gdn_compute *compute, const gdn_gate_job *job);
 
 /* Rows of n numbers:  x += y;  and y = x rounded to bf16. */
 void gdn_dense_add(gdn_compute *compute, int n_rows, int n, float *x, size_t x_stride, const float *y, size_t y_stride);

@@ -189,13 +189,14 @@ typedef void gdn_attention_fn(const gdn_attention_job *job);
 
 gdn_attention_fn gdn_attention_ref, gdn_attention_avx2, gdn_attention_avx512, gdn_attention_neon;
 
-/* Gated products of n numbers:  SwiGLU  y = R((a * sigmoid(a)) * b);   gate  y = R(b * sigmoid(a)). */
+/* Gated products of rows of n numbers:  SwiGLU  y = R((a * sigmoid(a)) * b);   gate  y = R(b * sigmoid(a)). */
 typedef struct gdn_gate_job {
-    int          n;
+    int          n_rows, n;
     gdn_type     y_type;
     int          swiglu; /* 1: SwiGLU; 0: gate */
-    const float *a, *b;  /* [n] */
-    void        *y;      /* [n]; may be a or b when y_type is f32 */
+    const float *a, *b;  /* [rows][a_stride], [rows][b_stride] */
+    void        *y;      /* [rows][y_stride]; may be a or b when y_type is f32 and the strides agree */
+    size_t       a_stride, b_stride, y_stride;
 } gdn_gate_job;
 typedef void gdn_gate_fn(const gdn_gate_job *job);
 

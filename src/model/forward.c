@@ -126,13 +126,15 @@ static void attention_mixer(const gdn_pass *f, const gdn_layer_weights *l)
                                      .y = w->y};
     gdn_dense_attention(f->compute, &rows);
     for (size_t h = 0; h < H; h++) { /* y * sigmoid(gate), head by head: gates stand 2*D apart */
-        const gdn_gate_rows gate = {
-            .job = {(int)D, GDN_BF16, 0, w->p[0] + h * 2 * D + D, w->y + h * D, w->u + h * D},
-            .n_rows = f->n_rows,
-            .a_stride = gdn_output_stride(2 * H * D),
-            .b_stride = H * D,
-            .y_stride = gdn_input_stride(H * D),
-        };
+        const gdn_gate_job gate = {.n_rows = f->n_rows,
+                                   .n = (int)D,
+                                   .y_type = GDN_BF16,
+                                   .a = w->p[0] + h * 2 * D + D,
+                                   .b = w->y + h * D,
+                                   .y = w->u + h * D,
+                                   .a_stride = gdn_output_stride(2 * H * D),
+                                   .b_stride = H * D,
+                                   .y_stride = gdn_input_stride(H * D)};
         gdn_dense_gate(f->compute, &gate);
     }
     project_back(f, &t->o, w->u);

@@ -3,8 +3,9 @@
 
 void gdn_gate_ref(const gdn_gate_job *j)
 {
-    for (int i = 0; i < j->n; i++) {
-        const float s = gdn_sigmoidf(j->a[i]);
-        gdn_store(j->y_type, j->y, i, j->swiglu ? (j->a[i] * s) * j->b[i] : j->b[i] * s);
-    }
+    for (size_t row = 0; row < (size_t)j->n_rows; row++)
+        for (size_t i = 0; i < (size_t)j->n; i++) {
+            const float a = j->a[row * j->a_stride + i], b = j->b[row * j->b_stride + i], s = gdn_sigmoidf(a);
+            gdn_store(j->y_type, j->y, row * j->y_stride + i, j->swiglu ? (a * s) * b : b * s);
+        }
 }

@@ -4,7 +4,7 @@
  *   VEC_NAME(gdn_x)  gdn_x_<isa>            VEC_WIDTH  floats in a vec: 4, 8 or 16     VEC_ROWS  state rows that fit registers
  *   v_max(a, b)      a > b ? a : b          v_min(a, b)  a < b ? a : b     (a NaN in b comes through, as in math.h)
  *   v_if_less(x, y, a, b)  x < y ? a : b    v_if_equal(x, y, a, b)
- *   v_fma(a, b, c)   a*b + c, one rounding
+ *   v_fma(a, b, c)   a*b + c, one rounding  v_scale(a, n)  a * 2^n for whole n from -152 to 128 and a near 1, one rounding
  *   v_fold(a)        a[p] += a[p + half] for half = WIDTH/2 ... 1, then a[0];  v_fold4: that of four vecs
  *   v_transpose4     4x4 transposes inside each quad of 4 floats
  *   v_load_quads, v_store_quads   a row of 128 to and from the quads of its lanes: see delta.h */
@@ -61,9 +61,7 @@ VEC_INLINE vec v_exp(vec x)
 {
     x = v_max(v_set1(GDN_EXP_LO), x);
     x = v_min(v_set1(GDN_EXP_HI), x);
-    const vec     magic = v_set1(GDN_EXP_MAGIC), t = v_fma(x, v_set1(GDN_EXP_LOG2E), magic), n = v_sub(t, magic);
-    const vec_int e = v_int_sub(v_bits(t), v_bits(magic)), e1 = v_int_half(e), e2 = v_int_sub(e, e1),
-                  bias = v_int_set1(127);
+    const vec magic = v_set1(GDN_EXP_MAGIC), t = v_fma(x, v_set1(GDN_EXP_LOG2E), magic), n = v_sub(t, magic);
     const vec r1 = v_fma(n, v_set1(-GDN_EXP_LN2_HI), x), low = v_set1(-GDN_EXP_LN2_LO), r = v_fma(n, low, r1);
     const vec r_low = v_fma(n, low, v_sub(r1, r)), one = v_set1(1.0f);
     vec       p = v_fma(v_set1(GDN_EXP_C6), r, v_set1(GDN_EXP_C5));
@@ -72,9 +70,7 @@ VEC_INLINE vec v_exp(vec x)
     p = v_fma(p, r, v_set1(GDN_EXP_C2));
     p = v_fma(p, r, v_set1(GDN_EXP_C1));
     const vec h = v_add(one, r), h_low = v_sub(r, v_sub(h, one));
-    p = v_add(h, v_add(v_fma(p, v_mul(r, r), r_low), h_low));
-    p = v_mul(p, v_from_bits(v_int_to_exponent(v_int_add(e1, bias))));
-    return v_mul(p, v_from_bits(v_int_to_exponent(v_int_add(e2, bias))));
+    return v_scale(v_add(h, v_add(v_fma(p, v_mul(r, r), r_low), h_low)), n);
 }
 
 VEC_INLINE vec v_log_1_2(vec u)

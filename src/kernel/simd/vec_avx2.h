@@ -6,8 +6,7 @@
 
 #define VEC_NAME(name) name##_avx2
 enum { VEC_WIDTH = 8, VEC_ROWS = 2 };
-typedef __m256  vec;
-typedef __m256i vec_int;
+typedef __m256 vec;
 
 static inline vec  v_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void v_store(float *p, vec a) { _mm256_storeu_ps(p, a); }
@@ -30,20 +29,22 @@ static inline vec v_if_equal(vec x, vec y, vec a, vec b)
     return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, y, _CMP_EQ_OQ));
 }
 
-static inline vec_int v_bits(vec a) { return _mm256_castps_si256(a); }
-static inline vec     v_from_bits(vec_int a) { return _mm256_castsi256_ps(a); }
-static inline vec_int v_int_set1(int a) { return _mm256_set1_epi32(a); }
-static inline vec_int v_int_add(vec_int a, vec_int b) { return _mm256_add_epi32(a, b); }
-static inline vec_int v_int_sub(vec_int a, vec_int b) { return _mm256_sub_epi32(a, b); }
-static inline vec_int v_int_half(vec_int a) { return _mm256_srai_epi32(a, 1); }
-static inline vec_int v_int_to_exponent(vec_int a) { return _mm256_slli_epi32(a, 23); }
+static inline __m256 two_to(__m256i n)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+}
+static inline vec v_scale(vec a, vec n) /* by two powers, which a float has each; only the second product can round */
+{
+    const __m256i e = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(e, 1);
+    return v_mul(v_mul(a, two_to(half)), two_to(_mm256_sub_epi32(e, half)));
+}
 
 static inline vec v_load_bf16(const uint16_t *p)
 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
 }
 
-static inline vec_int v_bf16_bits(vec a) /* in the upper halves; the lower halves hold rubbish */
+static inline __m256i v_bf16_bits(vec a) /* in the upper halves; the lower halves hold rubbish */
 {
     const __m256i u = _mm256_castps_si256(a);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));

@@ -6,8 +6,7 @@
 
 #define VEC_NAME(name) name##_avx512
 enum { VEC_WIDTH = 16, VEC_ROWS = 4 };
-typedef __m512  vec;
-typedef __m512i vec_int;
+typedef __m512 vec;
 
 static inline vec  v_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void v_store(float *p, vec a) { _mm512_storeu_ps(p, a); }
@@ -30,20 +29,14 @@ static inline vec v_if_equal(vec x, vec y, vec a, vec b)
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_EQ_OQ), b, a);
 }
 
-static inline vec_int v_bits(vec a) { return _mm512_castps_si512(a); }
-static inline vec     v_from_bits(vec_int a) { return _mm512_castsi512_ps(a); }
-static inline vec_int v_int_set1(int a) { return _mm512_set1_epi32(a); }
-static inline vec_int v_int_add(vec_int a, vec_int b) { return _mm512_add_epi32(a, b); }
-static inline vec_int v_int_sub(vec_int a, vec_int b) { return _mm512_sub_epi32(a, b); }
-static inline vec_int v_int_half(vec_int a) { return _mm512_srai_epi32(a, 1); }
-static inline vec_int v_int_to_exponent(vec_int a) { return _mm512_slli_epi32(a, 23); }
+static inline vec v_scale(vec a, vec n) { return _mm512_scalef_ps(a, n); }
 
 static inline vec v_load_bf16(const uint16_t *p)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)), 16));
 }
 
-static inline vec_int v_bf16_bits(vec a) /* in the upper halves; the lower halves hold rubbish */
+static inline __m512i v_bf16_bits(vec a) /* in the upper halves; the lower halves hold rubbish */
 {
     const __m512i   u = _mm512_castps_si512(a), one = _mm512_set1_epi32(1);
     const __m512i   odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), one);

@@ -6,7 +6,6 @@
 #define VEC_NAME(name) name##_neon
 enum { VEC_WIDTH = 4, VEC_ROWS = 4 };
 typedef float32x4_t vec;
-typedef int32x4_t   vec_int;
 
 static inline vec  v_load(const float *p) { return vld1q_f32(p); }
 static inline void v_store(float *p, vec a) { vst1q_f32(p, a); }
@@ -23,13 +22,15 @@ static inline vec  v_neg(vec a) { return vnegq_f32(a); }
 static inline vec  v_if_less(vec x, vec y, vec a, vec b) { return vbslq_f32(vcltq_f32(x, y), a, b); }
 static inline vec  v_if_equal(vec x, vec y, vec a, vec b) { return vbslq_f32(vceqq_f32(x, y), a, b); }
 
-static inline vec_int v_bits(vec a) { return vreinterpretq_s32_f32(a); }
-static inline vec     v_from_bits(vec_int a) { return vreinterpretq_f32_s32(a); }
-static inline vec_int v_int_set1(int a) { return vdupq_n_s32(a); }
-static inline vec_int v_int_add(vec_int a, vec_int b) { return vaddq_s32(a, b); }
-static inline vec_int v_int_sub(vec_int a, vec_int b) { return vsubq_s32(a, b); }
-static inline vec_int v_int_half(vec_int a) { return vshrq_n_s32(a, 1); }
-static inline vec_int v_int_to_exponent(vec_int a) { return vshlq_n_s32(a, 23); }
+static inline float32x4_t two_to(int32x4_t n)
+{
+    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
+}
+static inline vec v_scale(vec a, vec n) /* by two powers, which a float has each; only the second product can round */
+{
+    const int32x4_t e = vcvtq_s32_f32(n), half = vshrq_n_s32(e, 1);
+    return v_mul(v_mul(a, two_to(half)), two_to(vsubq_s32(e, half)));
+}
 
 static inline vec v_load_bf16(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
 
