@@ -1,5 +1,6 @@
 #include "device/dense.h"
 #include "base/alloc.h"
+#include "base/half.h"
 #include "device/compute.h"
 
 enum {
@@ -228,7 +229,7 @@ void gdn_dense_gate(gdn_compute *compute, const gdn_gate_job *job)
 }
 
 typedef struct rows_call {
-    int          n_rows, n;
+    int          n_rows, n, split;
     float       *sum;
     uint16_t    *rounded;
     const float *x;
@@ -256,14 +257,19 @@ static void round_task(void *arg, int task, int thread)
 {
     (void)thread;
     const rows_call *const c = arg;
-    for (size_t row = (size_t)task * TASK_ROWS; row < (size_t)least(c->n_rows, (task + 1) * TASK_ROWS); row++)
-        gdn_bf16_from_f32(c->rounded + row * c->y_stride, c->x + row * c->x_stride, (size_t)c->n);
+    for (size_t row = (size_t)task * TASK_ROWS; row < (size_t)least(c->n_rows, (task + 1) * TASK_ROWS); row++) {
+        const float *const x = c->x + row * c->x_stride;
+        uint16_t *const y = c->rounded + row * c->y_stride, *const rest = y + (size_t)c->n_rows * c->y_stride;
+        gdn_bf16_from_f32(y, x, (size_t)c->n);
+        for (int i = 0; c->split && i < c->n; i++) rest[i] = gdn_bf16_of_f32(x[i] - gdn_f32_of_bf16(y[i]));
+    }
 }
 
 void gdn_dense_round(gdn_compute *compute, int n_rows, int n, const float *x, size_t x_stride, uint16_t *y,
-                     size_t y_stride)
+                     size_t y_stride, int split)
 {
-    rows_call call = {.n_rows = n_rows, .n = n, .rounded = y, .y_stride = y_stride, .x = x, .x_stride = x_stride};
+    rows_call call = {
+        .n_rows = n_rows, .n = n, .rounded = y, .y_stride = y_stride, .x = x, .x_stride = x_stride, .split = split};
     gdn_threads_run(compute->threads, parts(n_rows, TASK_ROWS), round_task, &call);
 }
 

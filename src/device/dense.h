@@ -47,10 +47,10 @@ void gdn_dense_rms_norm(gdn_compute *compute, const gdn_rms_norm_job *job);
 /* As gdn_gate_fn. */
 void gdn_dense_gate(gdn_compute *compute, const gdn_gate_job *job);
 
-/* Rows of n numbers:  x += y;  and y = x rounded to bf16. */
+/* Rows of n numbers:  x += y;  and y = x rounded to bf16, with `split` n_rows rows more: what that leaves of x, rounded. */
 void gdn_dense_add(gdn_compute *compute, int n_rows, int n, float *x, size_t x_stride, const float *y, size_t y_stride);
 void gdn_dense_round(gdn_compute *compute, int n_rows, int n, const float *x, size_t x_stride, uint16_t *y,
-                     size_t y_stride);
+                     size_t y_stride, int split);
 
 /* Causal attention of a ragged batch. */
 typedef struct gdn_attention_lane {

@@ -3,16 +3,25 @@
 #include "device/compute.h"
 #include "model/forward.h"
 #include <math.h>
+#include <string.h>
 
 /* ---- steps ---- */
 
-/* u = RMS(x) * weight, as bf16 */
+/* u = y [rows][n] as bf16, or as two parts that are bf16: itself rounded, and what that leaves, rounded. */
+static void round_into_u(const gdn_pass *f, int n_rows, int n, int split)
+{
+    gdn_dense_round(f->compute, n_rows, n, f->w->y, (size_t)n, f->w->u, gdn_input_stride((size_t)n), split);
+}
+
+/* u = RMS(x) * weight */
 static void norm(const gdn_pass *f, const float *weight)
 {
-    const int              h = f->m->config.hidden_size;
-    const gdn_rms_norm_job job = {f->n_rows, h,      GDN_BF16, (float)f->m->config.rms_eps, f->w->x,
-                                  (size_t)h, weight, f->w->u,  gdn_input_stride((size_t)h)};
-    gdn_dense_rms_norm(f->compute, &job);
+    const size_t           h = (size_t)f->m->config.hidden_size;
+    const float            eps = (float)f->m->config.rms_eps;
+    const gdn_rms_norm_job one = {f->n_rows, (int)h, GDN_BF16, eps, f->w->x, h, weight, f->w->u, gdn_input_stride(h)};
+    const gdn_rms_norm_job two = {f->n_rows, (int)h, GDN_F32, eps, f->w->x, h, weight, f->w->y, h};
+    gdn_dense_rms_norm(f->compute, f->split ? &two : &one);
+    if (f->split) round_into_u(f, f->n_rows, (int)h, 1);
 }
 
 /* out[i] = matrix i * in: projections of the same rows, at most four */
@@ -22,6 +31,7 @@ static void project(const gdn_pass *f, int n, const gdn_linear *const *matrices,
     for (int i = 0; i < n; i++)
         products[i] = (gdn_product){.linear = matrices[i],
                                     .n_rows = f->n_rows,
+                                    .split = f->split,
                                     .x = in,
                                     .x_stride = gdn_input_stride((size_t)matrices[i]->k),
                                     .y = out[i],
@@ -52,8 +62,7 @@ static gdn_status delta_mixer(const gdn_pass *f, const gdn_layer_weights *l, gdn
                                  .z_stride = gdn_output_stride((size_t)d->in_z.n_outputs)};
     const gdn_status     status = gdn_delta_layer(f->compute, f->cache, l->number, &d->delta, &args, err);
     if (status) return status;
-    const int VD = d->out.n_inputs;
-    gdn_dense_round(f->compute, f->n_rows, VD, w->y, (size_t)VD, w->u, gdn_input_stride((size_t)VD));
+    round_into_u(f, f->n_rows, d->out.n_inputs, f->split);
     project_back(f, &d->out, w->u);
     return GDN_OK;
 }
@@ -128,15 +137,16 @@ static void attention_mixer(const gdn_pass *f, const gdn_layer_weights *l)
     for (size_t h = 0; h < H; h++) { /* y * sigmoid(gate), head by head: gates stand 2*D apart */
         const gdn_gate_job gate = {.n_rows = f->n_rows,
                                    .n = (int)D,
-                                   .y_type = GDN_BF16,
+                                   .y_type = f->split ? GDN_F32 : GDN_BF16,
                                    .a = w->p[0] + h * 2 * D + D,
                                    .b = w->y + h * D,
-                                   .y = w->u + h * D,
+                                   .y = f->split ? (void *)(w->y + h * D) : w->u + h * D,
                                    .a_stride = gdn_output_stride(2 * H * D),
                                    .b_stride = H * D,
-                                   .y_stride = gdn_input_stride(H * D)};
+                                   .y_stride = f->split ? H * D : gdn_input_stride(H * D)};
         gdn_dense_gate(f->compute, &gate);
     }
+    if (f->split) round_into_u(f, f->n_rows, (int)(H * D), 1);
     project_back(f, &t->o, w->u);
 }
 
@@ -197,43 +207,28 @@ static void place_task(void *arg, int task, int thread)
     }
 }
 
-/* A wanted row as two parts that are bf16: itself rounded, and what that left rounded.  All first parts, then all second ones. */
-static void split_task(void *arg, int task, int thread)
-{
-    (void)thread;
-    const gdn_pass *const f = arg;
-    const size_t          h = (size_t)f->m->config.hidden_size, stride = gdn_input_stride(h);
-    const float *const    x = f->w->x + (size_t)f->a->wanted[task] * h;
-    uint16_t *const       first = (uint16_t *)(void *)f->w->p[0] + (size_t)task * stride;
-    uint16_t *const       second = first + (size_t)f->a->n_wanted * stride;
-    for (size_t i = 0; i < h; i++) {
-        first[i] = gdn_bf16_of_f32(x[i]);
-        second[i] = gdn_bf16_of_f32(x[i] - gdn_f32_of_bf16(first[i]));
-    }
-}
-
 /* The final norm, which takes the place of the residual stream, and the logits of the wanted rows.  Their matrix multiplies both
  * parts of a row: no other rounding is so near to the logits, and a row here and there costs next to nothing. */
 void gdn_pass_head(const gdn_pass *f, const float *weight)
 {
     const gdn_forward_args *const a = f->a;
     const int                     h = f->m->config.hidden_size;
-    const size_t                  stride = gdn_input_stride((size_t)h);
     const gdn_rms_norm_job        last = {f->n_rows, h,       GDN_F32,  (float)f->m->config.rms_eps, f->w->x, (size_t)h,
                                           weight,    f->w->x, (size_t)h};
     gdn_dense_rms_norm(f->compute, &last);
-    if (a->hidden) gdn_dense_round(f->compute, f->n_rows, h, f->w->x, (size_t)h, f->w->u, stride);
-    for (size_t row = 0; a->hidden && row < (size_t)f->n_rows; row++)
-        gdn_f32_from_bf16(a->hidden + row * (size_t)h, f->w->u + row * stride, (size_t)h);
+    for (size_t i = 0; a->hidden && i < (size_t)f->n_rows * h; i++)
+        a->hidden[i] = gdn_f32_of_bf16(gdn_bf16_of_f32(f->w->x[i]));
     if (!a->n_wanted) return;
-    gdn_threads_run(f->compute->threads, a->n_wanted, split_task, (void *)f);
+    for (size_t i = 0; i < (size_t)a->n_wanted; i++)
+        memcpy(f->w->y + i * h, f->w->x + (size_t)a->wanted[i] * h, (size_t)h * sizeof(float));
+    round_into_u(f, a->n_wanted, h, 1);
     gdn_linear some = f->m->lm_head;
     if (a->n_logits) some.n_outputs = a->n_logits;
     gdn_product logits = {.linear = &some,
                           .n_rows = a->n_wanted,
                           .split = 1,
-                          .x = (const uint16_t *)(const void *)f->w->p[0],
-                          .x_stride = stride,
+                          .x = f->w->u,
+                          .x_stride = gdn_input_stride((size_t)h),
                           .y = a->logits,
                           .y_stride = (size_t)f->m->config.vocab_size};
     gdn_dense_products(f->compute, &logits, 1);
@@ -294,7 +289,7 @@ gdn_status gdn_pass_begin(gdn_pass *f, gdn_error *err)
     return GDN_OK;
 }
 
-gdn_status gdn_pass_layer(const gdn_pass *f, const gdn_layer_weights *l, gdn_error *err)
+gdn_status gdn_pass_layer(gdn_pass *f, const gdn_layer_weights *l, gdn_error *err)
 {
     norm(f, l->input_norm);
     if (l->mixer == GDN_MIXER_LINEAR) {
@@ -304,16 +299,18 @@ gdn_status gdn_pass_layer(const gdn_pass *f, const gdn_layer_weights *l, gdn_err
         attention_mixer(f, l);
     }
     if (f->keys_only) return GDN_OK;
+    f->split = f->split && l->ffn == GDN_FFN_MOE; /* whose router, but no expert, multiplies both parts */
     norm(f, l->post_norm);
     if (l->ffn == GDN_FFN_MOE) gdn_moe(f, &l->moe);
     else mlp(f, l);
+    f->split = false;
     return GDN_OK;
 }
 
 gdn_status gdn_model_forward(const gdn_model *m, gdn_compute *compute, gdn_workspace *workspace, gdn_cache *cache,
                              gdn_kv *kv, const gdn_forward_args *args, gdn_error *err)
 {
-    gdn_pass   f = {.m = m, .compute = compute, .w = workspace, .cache = cache, .kv = kv, .a = args};
+    gdn_pass   f = {.m = m, .compute = compute, .w = workspace, .cache = cache, .kv = kv, .a = args, .split = true};
     gdn_status status = gdn_pass_begin(&f, err);
     if (status || f.n_rows == 0) return status;
     for (int i = 0; i < m->config.n_layers && !status; i++) status = gdn_pass_layer(&f, &m->layers[i], err);

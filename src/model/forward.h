@@ -27,7 +27,7 @@ static inline size_t gdn_output_stride(size_t n) { return n < 1024 ? n : n + 48;
 struct gdn_workspace {
     int                 max_rows, max_positions;
     float              *x;         /* [R][h]: the residual stream */
-    uint16_t           *u;         /* [R][input stride]: what a matrix is multiplied with */
+    uint16_t           *u;         /* [R, and R second parts][input stride]: what a matrix is multiplied with */
     float              *p[4];      /* [R][output stride]: projections */
     float              *y;         /* [R][widest input] */
     float              *cos, *sin; /* [R][rope_dims/2] */
@@ -47,14 +47,15 @@ typedef struct gdn_pass {
     const int *positions;        /* [n_lanes] of first rows; NULL: the ends of the lanes of kv, where room is made */
     int        from;             /* the first position that attention sees */
     bool       keys_only;        /* nothing but keys and values of the layer is wanted */
+    bool       split;            /* matrices multiply two parts: those of the first mixer, and of a router behind it */
     int        n_rows, n_active; /* rows; lanes that have any */
 } gdn_pass;
 
 /* The arguments are checked, kv has room, rows have their places and x their embeddings.  With no rows nothing else is due. */
 gdn_status gdn_pass_begin(gdn_pass *f, gdn_error *err);
 
-/* x += mixer, x += feed-forward */
-gdn_status gdn_pass_layer(const gdn_pass *f, const gdn_layer_weights *l, gdn_error *err);
+/* x += mixer, x += feed-forward.  The first layer ends `split`. */
+gdn_status gdn_pass_layer(gdn_pass *f, const gdn_layer_weights *l, gdn_error *err);
 
 /* Put out what is wanted of x under its last norm. */
 void gdn_pass_head(const gdn_pass *f, const float *weight);

@@ -161,8 +161,8 @@ void gdn_moe(const gdn_pass *f, const gdn_moe_weights *moe)
     gdn_workspace *const          w = f->w;
     const size_t                  h = (size_t)c->hidden_size, E = (size_t)c->n_experts;
     moe_call                      call = {f, moe, f->n_rows * c->n_experts_used};
-    const gdn_product             u = {.n_rows = f->n_rows, .x = w->u, .x_stride = gdn_input_stride(h)};
-    gdn_product                   scores[2] = {u, u};
+    const gdn_product u = {.n_rows = f->n_rows, .split = f->split, .x = w->u, .x_stride = gdn_input_stride(h)};
+    gdn_product       scores[2] = {u, u};
     scores[0].linear = &moe->router;
     scores[0].y = w->p[0];
     scores[0].y_stride = gdn_output_stride(E);

@@ -24,8 +24,7 @@ static size_t widest_output(const gdn_model *model)
     const gdn_model_config *const c = &model->config;
     const gdn_delta_config        d = gdn_model_delta(c);
     const size_t                  HD = (size_t)c->n_heads * c->head_dim, C = (size_t)gdn_channels(&d);
-    const size_t                  head = gdn_input_stride((size_t)c->hidden_size); /* two rows of bf16 */
-    return larger(larger(larger(2 * HD, C), larger(head, (size_t)c->n_experts)), widest_input(model));
+    return larger(larger(larger(2 * HD, C), (size_t)c->n_experts), widest_input(model));
 }
 
 /* Space for n elements from *offset on, which moves behind it; NULL without a base: only the size is wanted. */
@@ -63,7 +62,7 @@ static size_t place(gdn_workspace *w, const gdn_model *model, unsigned char *bas
                  pairs = (size_t)c->rope_dims / 2;
     size_t offset = 0;
     SPACE(w->x, R * c->hidden_size);
-    SPACE(w->u, R * gdn_input_stride(in));
+    SPACE(w->u, 2 * R * gdn_input_stride(in));
     for (int i = 0; i < 4; i++) SPACE(w->p[i], R * gdn_output_stride(wide));
     SPACE(w->y, R * in);
     SPACE(w->cos, R * pairs);

@@ -186,6 +186,15 @@ static inline oracle_block read_block(checkpoint_reader *r, const char *scope, i
     return b;
 }
 
+/* A mixer and router whose matrices multiply two parts, if any. */
+static inline void checkpoint_round_twice(oracle_block *b)
+{
+    oracle_matrix *const of_mixer[] = {
+        &b->q,    &b->k,       &b->v,     &b->o,     &b->in_qkv,     &b->in_z,           &b->in_b,
+        &b->in_a, &b->in_qkvz, &b->in_ba, &b->delta, &b->ffn.router, &b->ffn.shared_gate};
+    for (size_t i = 0; i < sizeof of_mixer / sizeof *of_mixer; i++) of_mixer[i]->rounds *= 2;
+}
+
 static inline void checkpoint_mtp(checkpoint_reader *r)
 {
     oracle_model *m = r->model;
@@ -234,6 +243,7 @@ static inline oracle_model *checkpoint_open(const char *folder, int rounds)
         snprintf(scope, sizeof scope, "layers.%d.", l);
         m->blocks[l] = read_block(&r, scope, r.config.layers[l].mixer == GDN_MIXER_FULL);
     }
+    checkpoint_round_twice(&m->blocks[0]);
     if (checkpoint_find(&r, "mtp.", "fc.weight")) checkpoint_mtp(&r);
     gdn_tensors_close(&r.files);
     return m;

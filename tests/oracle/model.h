@@ -44,7 +44,7 @@ typedef struct oracle_block {
 
 typedef struct oracle_model {
     oracle_config config;
-    int           rounds; /* every matrix once, lm_head twice */
+    int           rounds; /* every matrix once; twice: lm_head, the first mixer's, and a router behind it */
     oracle_matrix embed, lm_head;
     const double *norm;
     oracle_block *blocks;                                  /* [L] */
