@@ -13,7 +13,7 @@ enum {
     TILE_BYTES = 64,
     TILE_FLOATS = TILE_ROWS * GDN_PANEL,
     BLOCK_ROWS = 2 * TILE_ROWS,
-    AWAKE_RUNS = 8,    /* of inputs between stores: see STAY_AWAKE */
+    AWAKE_RUNS = 4,    /* of inputs between stores: see STAY_AWAKE */
     X_BYTES = 1 << 20, /* of x that stay in L2 beside weights and outputs */
     PART_RUNS = 16     /* of inputs, of which two panels of weights stay in L1: 32 KiB */
 };
@@ -132,6 +132,7 @@ static inline __attribute__((always_inline)) void block(const gdn_matmul_job *j,
 {
     const size_t    panel_size = (size_t)GDN_PANEL * j->n_inputs, x_bytes = j->x_stride * sizeof *j->x;
     const uint16_t *x = j->x + m * j->x_stride + s->k, *w = weights_of(j, s);
+    const int       long_rows = s->end - s->k > PART_RUNS * GDN_RUN;
     BEGIN(0, m, 0);
     if (second) BEGIN(1, m, 1);
     if (below) BEGIN(2, m + TILE_ROWS, 0);
@@ -146,7 +147,7 @@ static inline __attribute__((always_inline)) void block(const gdn_matmul_job *j,
         if (below) _tile_stream_loadd(5, x + TILE_ROWS * j->x_stride, x_bytes);
         if (below) _tile_dpbf16ps(2, 5, 6);
         if (below && second) _tile_dpbf16ps(3, 5, 7);
-        if ((k / GDN_RUN) % AWAKE_RUNS == 0) STAY_AWAKE(6);
+        if (long_rows && (k / GDN_RUN) % AWAKE_RUNS == 0) STAY_AWAKE(6);
     }
     const int above = below ? TILE_ROWS : n_rows;
     STORE(0, m, 0, above);
