@@ -48,11 +48,12 @@ typedef struct products_call {
 
 static int panels_of(const gdn_linear *l) { return parts(l->n_outputs, GDN_PANEL); }
 
-/* Panels of a task: as many as leave work for every thread, since each task reads x anew, and where two products are put together
- * so few that both stay in the cache. */
+/* Panels of a task.  Each task reads x anew, so it has as many outputs as x has rows, where that leaves one for every thread; and where
+ * two products are put together, so few that both stay in the cache. */
 static int panels_of_task(const gdn_compute *c, const gdn_product *p)
 {
-    const int n = gdn_threads_count(c->threads), shared = parts(panels_of(p->linear), n > 1 ? TASKS * n : 1);
+    const int n = gdn_threads_count(c->threads), one = parts(panels_of(p->linear), n), rows = p->n_rows / GDN_PANEL;
+    const int few = parts(one, n > 1 ? TASKS : 1), shared = few < rows ? least(rows, one) : few;
     const int act = ACT_ROWS / p->n_rows;
     return ((p->up || p->split ? least(act < 4 ? 4 : act, shared) : shared) + 3) / 4 * 4;
 }
