@@ -3,7 +3,7 @@
  *
  * Two panels and 32 rows at a time: outputs in tiles 0..3, x in 4 and 5, weights in 6 and 7.  Inputs are taken in parts, so that the
  * weights of a part stay in L1 for all rows.  What passes by, x above all, is loaded with the hint that it is not needed again
- * (TILELOADDT1), or it would drive them out: 1.2 times the time of a product of 512 rows. */
+ * (TILELOADDT1), or it would drive them out: 1.3 times the time of a product of 512 rows. */
 #include "kernel/kernel.h"
 #include <immintrin.h>
 #include <string.h>
